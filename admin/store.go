@@ -1,0 +1,160 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Installation is an installation as people see it: the row, and what the holder
+// of its lease last said of its link.
+type Installation struct {
+	ID       string            `json:"id"`
+	Type     string            `json:"type"`
+	Via      string            `json:"via,omitempty"`
+	Config   json.RawMessage   `json:"config,omitempty"` // secrets by reference only
+	Labels   map[string]string `json:"labels,omitempty"`
+	Targets  []string          `json:"targets,omitempty"` // empty = the default ones
+	Enabled  bool              `json:"enabled"`
+	Source   string            `json:"source"` // file: the config file owns it; api
+	Revision int64             `json:"revision"`
+
+	Fingerprint string `json:"-"`
+	Identity    string `json:"-"`
+
+	Status Status `json:"status,omitzero"`
+	Owner  string `json:"owner,omitempty"` // the session that holds the lease; "" = nobody
+	Node   string `json:"node,omitempty"`  // its name
+	Epoch  int64  `json:"epoch,omitempty"`
+	// Backlog counts deliveries that wait; OldestPending is when the oldest of
+	// them was accepted, zero = none.
+	Backlog       int64     `json:"backlog"`
+	OldestPending time.Time `json:"oldest_pending,omitzero"`
+}
+
+// Status is the state of a link, as stored by its holder.
+type Status struct {
+	State       string    `json:"state,omitempty"` // "" = never reported
+	Reason      string    `json:"reason,omitempty"`
+	Detail      string    `json:"detail,omitempty"`
+	Since       time.Time `json:"since,omitzero"`
+	Attempts    int       `json:"attempts,omitempty"`
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+	LastReady   time.Time `json:"last_ready,omitzero"`
+	LastEvent   time.Time `json:"last_event,omitzero"`
+}
+
+// EventQuery selects events, newest first, or oldest first when After is set.
+type EventQuery struct {
+	Installation string
+	Type         string
+	After        int64 // seq; only newer ones, oldest first: how a tail goes on
+	Before       int64 // seq; only older ones: the next page
+	Limit        int   // 0 = 50, at most 500
+}
+
+// Event is a stored event with the journey of each of its deliveries.
+type Event struct {
+	Seq          int64           `json:"seq"`
+	ID           string          `json:"id"` // ours: evt_…
+	PlatformID   string          `json:"platform_id"`
+	Installation string          `json:"installation"`
+	Type         string          `json:"type"`
+	Conversation string          `json:"conversation,omitempty"`
+	Thread       string          `json:"thread,omitempty"`
+	OccurredAt   time.Time       `json:"occurred_at,omitzero"`
+	AcceptedAt   time.Time       `json:"accepted_at"`
+	Epoch        int64           `json:"epoch"`
+	Body         json.RawMessage `json:"body,omitempty"` // the normalised event; in Event only, not in lists
+	Deliveries   []Delivery      `json:"deliveries,omitempty"`
+}
+
+// DeliveryQuery selects deliveries, newest event first.
+type DeliveryQuery struct {
+	Installation string
+	Target       string
+	State        string // pending, delivered, dead, dropped; "" = all
+	Before       int64  // event seq; only older ones
+	Limit        int    // 0 = 50, at most 500
+}
+
+// Delivery is the journey of one event to one target.
+type Delivery struct {
+	ID           string    `json:"id"` // its webhook id
+	EventSeq     int64     `json:"event_seq"`
+	EventID      string    `json:"event_id"`
+	Installation string    `json:"installation"`
+	Target       string    `json:"target"`
+	State        string    `json:"state"`
+	Attempts     int       `json:"attempts"`
+	NextAttempt  time.Time `json:"next_attempt,omitzero"`
+	LastError    string    `json:"last_error,omitempty"`
+	DeliveredAt  time.Time `json:"delivered_at,omitzero"`
+	Lease        string    `json:"-"` // the carrier's id, for waking its lanes
+}
+
+// TaskRun is the last run of a maintenance task, as far as it is kept: failures
+// and work done are stored, idle cycles are not.
+type TaskRun struct {
+	Task        string    `json:"task"`
+	LastStart   time.Time `json:"last_start,omitzero"`
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	Failures    int       `json:"failures"`
+	LastError   string    `json:"last_error,omitempty"`
+	Result      string    `json:"result,omitempty"` // what it did, in a few words
+}
+
+// Node is a live session.
+type Node struct {
+	Session  string    `json:"session"`
+	Instance string    `json:"instance"`
+	Name     string    `json:"name"`
+	Version  string    `json:"version"`
+	OpenedAt time.Time `json:"opened_at"`
+	Draining bool      `json:"draining"`
+	Leases   int       `json:"leases"`
+}
+
+// Totals are the counts that a status line needs, by state.
+type Totals struct {
+	Installations int              `json:"installations"`
+	Links         map[string]int   `json:"links"`      // installations by stored link state
+	Deliveries    map[string]int64 `json:"deliveries"` // pending and dead only: the rest grows with history
+	Bytes         int64            `json:"bytes"`      // of the database and its log on disk
+}
+
+// Store is what the handlers ask of a database. Reads see what was committed
+// before the call. Writes are durable when they return, and wake whoever must
+// act on them. Answers carry a kind: fault.NotFound, fault.Conflict, fault.Invalid.
+type Store interface {
+	Installations(ctx context.Context) ([]Installation, error)
+	Installation(ctx context.Context, id string) (Installation, error)
+	// PutInstallation creates or replaces a row; revision 0 creates, any other must
+	// be the stored one (fault.Conflict). A changed fingerprint clears fails and
+	// not_before. Two enabled rows of one type and identity are a fault.Conflict.
+	PutInstallation(ctx context.Context, i Installation, revision int64) (Installation, error)
+	SetEnabled(ctx context.Context, id string, enabled bool) error
+	// RemoveInstallation marks the row: its term ends, its backlog is still
+	// delivered, then the sweeper deletes it. Its events stay for their retention.
+	RemoveInstallation(ctx context.Context, id string) error
+	// Reconcile makes the rows of source file exactly want, in one transaction; rows
+	// of source api are not touched, and one of the same id is a fault.Conflict. It
+	// returns the ids that it added, changed and removed.
+	Reconcile(ctx context.Context, want []Installation) (added, changed, removed []string, err error)
+
+	Events(ctx context.Context, q EventQuery) ([]Event, error)
+	Event(ctx context.Context, id string) (Event, error)
+	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error)
+	Delivery(ctx context.Context, id string) (Delivery, error)
+	// ReplayDeliveries makes dead or dropped deliveries wait again, attempts 0, at
+	// once, marked as a replay, with their webhook ids; others are skipped. It
+	// returns those that now wait.
+	ReplayDeliveries(ctx context.Context, ids []string) ([]Delivery, error)
+	// DropDeliveries gives up deliveries that wait or are dead. It returns how many.
+	DropDeliveries(ctx context.Context, ids []string) (int, error)
+
+	Nodes(ctx context.Context) ([]Node, error)
+	Totals(ctx context.Context) (Totals, error)
+	TaskRuns(ctx context.Context) ([]TaskRun, error)
+	SaveTaskRun(ctx context.Context, r TaskRun) error
+}
