@@ -12,37 +12,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 )
-
-// Duration is a time.Duration that config writes as "30s", "5m" or "7d".
-type Duration time.Duration
-
-// UnmarshalText reads what time.ParseDuration reads, and a leading count of days.
-func (d *Duration) UnmarshalText(b []byte) error {
-	s := string(b)
-	var days time.Duration
-	if head, rest, ok := strings.Cut(s, "d"); ok {
-		var n int64
-		if _, err := fmt.Sscanf(head, "%d", &n); err != nil || fmt.Sprint(n) != head || n > 36500 || n < -36500 {
-			return fmt.Errorf("%q is not a duration such as 30s, 5m or 7d", s)
-		}
-		days, s = time.Duration(n)*24*time.Hour, rest
-		if s == "" {
-			*d = Duration(days)
-			return nil
-		}
-	}
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as 30s, 5m or 7d", string(b))
-	}
-	*d = Duration(days + v)
-	return nil
-}
-
-// MarshalText writes the duration as time.Duration prints it.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 var (
 	secretType = reflect.TypeFor[Secret]()
@@ -60,6 +30,9 @@ func resolveTree(t reflect.Type, raw json.RawMessage, resolve Resolver) ([]byte,
 	var tree any
 	if err := dec.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("config is not JSON: %w", err)
+	}
+	if dec.More() {
+		return nil, errors.New("config is not JSON: something follows its end")
 	}
 	if _, ok := tree.(map[string]any); !ok {
 		return nil, errors.New("config is not a table of keys")
@@ -83,7 +56,12 @@ func resolveValue(t reflect.Type, v any, key string, resolve Resolver) (any, err
 		for name, item := range v {
 			ft, ok := childType(t, name)
 			if !ok {
-				continue // the strict decoder names it
+				if t.Kind() == reflect.Struct {
+					// Said here because the decoder would take a key that differs only by
+					// its case, and with it a literal secret.
+					return nil, fmt.Errorf("unknown key %q", join(key, name))
+				}
+				continue // the decoder says that no table belongs here
 			}
 			r, err := resolveValue(ft, item, join(key, name), resolve)
 			if err != nil {
@@ -211,10 +189,10 @@ func fingerprint(key []byte, name string, v reflect.Value) string {
 func writeValue(w interface{ Write([]byte) (int, error) }, v reflect.Value) {
 	switch x := v.Interface().(type) {
 	case Secret:
-		fmt.Fprintf(w, "%q", x.value)
+		fmt.Fprintf(w, "%q", x.Reveal())
 		return
 	case Text:
-		fmt.Fprintf(w, "%q", x.value)
+		fmt.Fprintf(w, "%q", x.Reveal())
 		return
 	}
 	switch v.Kind() {
@@ -226,6 +204,7 @@ func writeValue(w interface{ Write([]byte) (int, error) }, v reflect.Value) {
 	case reflect.Map:
 		keys := v.MapKeys()
 		sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
+		fmt.Fprintf(w, "{%d}", len(keys))
 		for _, k := range keys {
 			fmt.Fprintf(w, "%q:", k.String())
 			writeValue(w, v.MapIndex(k))
@@ -236,6 +215,7 @@ func writeValue(w interface{ Write([]byte) (int, error) }, v reflect.Value) {
 			writeValue(w, v.Index(i))
 		}
 	case reflect.Pointer:
+		fmt.Fprintf(w, "%t", v.IsNil())
 		if !v.IsNil() {
 			writeValue(w, v.Elem())
 		}
