@@ -48,6 +48,7 @@ type Mark struct {
 	Target string
 	State  State         // Pending: try again after Wait
 	Count  bool          // whether the try counts as an attempt
+	Back   int           // attempts given back, because an outage of the target used them up; never below none
 	Wait   time.Duration // until the next attempt; Pending only
 	Error  string        // why it failed, redacted; "" = it did not
 }
