@@ -1,0 +1,213 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"leasehold/channel"
+	"leasehold/internal/fault"
+	"leasehold/internal/loop"
+	"leasehold/internal/redact"
+)
+
+// Mode is what the process that answers is to the store.
+type Mode string
+
+// The modes.
+const (
+	Running     Mode = "running"     // it holds the store and runs the installations
+	Passive     Mode = "passive"     // another process holds the store; it waits for it
+	Stopped     Mode = "stopped"     // nothing runs: a command answers from the store
+	Unreachable Mode = "unreachable" // a command answers: another process holds the store and its socket does not
+)
+
+// Process is what the handlers ask of the running program. All of it is in
+// memory: none blocks, but Ready, at most until ctx.
+type Process interface {
+	// Info names the process.
+	Info() NodeInfo
+	// Links is the truth about the installations that this node holds, by id.
+	Links() map[string]Status
+	// Targets says how each target does.
+	Targets() []Target
+	// Ready says why this node cannot work; nil: store, session and disk are well.
+	Ready(ctx context.Context) error
+	// Wake makes the lanes of these leases look at the store: deliveries wait again.
+	Wake(leases []string)
+	// Trigger makes the engine look at the installations now.
+	Trigger()
+}
+
+// Tasks are the maintenance loops. *loop.Group is one while it runs.
+type Tasks interface {
+	Status() []loop.Status
+	// Trigger runs the named task now and returns its error; fault.NotFound when
+	// there is none of that name.
+	Trigger(ctx context.Context, name string) error
+}
+
+// NodeInfo names a running process.
+type NodeInfo struct {
+	Instance string    `json:"instance"` // of the data folder, for ever
+	Name     string    `json:"name"`
+	Session  string    `json:"session,omitempty"` // "" = none is open
+	PID      int       `json:"pid"`
+	Started  time.Time `json:"started"`
+}
+
+// Target is a target and how it does.
+type Target struct {
+	Name      string    `json:"name"`
+	Type      string    `json:"type"`
+	State     string    `json:"state"` // ok, or down: its deliveries wait and use up no attempts
+	Reason    string    `json:"reason,omitempty"`
+	Since     time.Time `json:"since,omitzero"`      // of the state
+	NextProbe time.Time `json:"next_probe,omitzero"` // down: when it is tried again
+}
+
+// Version says what was built.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// Options are what the handlers answer from.
+type Options struct {
+	Store   Store
+	Types   *channel.Types
+	Mode    Mode
+	Holder  string  // who holds the store, when it is not this process
+	Process Process // nil unless Running
+	Tasks   Tasks   // nil where none can be run
+	Version Version
+	// FingerprintKey is made from the store's id. See channel.Config.Fingerprint.
+	FingerprintKey []byte
+	// Declared says where the config file declares an installation (FILE:LINE);
+	// "" = it does not.
+	Declared func(id string) string
+	Redact   *redact.Redactor
+	Log      *slog.Logger
+}
+
+// API is the set of handlers.
+type API struct {
+	o   Options
+	mux *http.ServeMux
+}
+
+// New makes the handlers. Redact, Declared and Log may be nil.
+func New(o Options) *API {
+	if o.Redact == nil {
+		o.Redact = redact.New()
+	}
+	if o.Declared == nil {
+		o.Declared = func(string) string { return "" }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{o: o, mux: http.NewServeMux()}
+	a.routes()
+	return a
+}
+
+func (a *API) routes() {
+	for pattern, h := range map[string]handler{
+		"GET /healthz":    a.health,
+		"GET /readyz":     a.ready,
+		"GET /v1/status":  a.status,
+		"GET /v1/version": a.version,
+
+		"GET /v1/installations":               a.listInstallations,
+		"GET /v1/installations/{id}":          a.showInstallation,
+		"PUT /v1/installations/{id}":          a.putInstallation,
+		"POST /v1/installations/{id}/enable":  a.enableInstallation,
+		"POST /v1/installations/{id}/disable": a.disableInstallation,
+		"DELETE /v1/installations/{id}":       a.removeInstallation,
+
+		"GET /v1/types":        a.listTypes,
+		"GET /v1/types/{name}": a.showType,
+
+		"GET /v1/events":      a.listEvents,
+		"GET /v1/events/tail": a.tailEvents,
+		"GET /v1/events/{id}": a.showEvent,
+
+		"GET /v1/deliveries":              a.listDeliveries,
+		"GET /v1/deliveries/{id}":         a.showDelivery,
+		"POST /v1/deliveries/replay":      a.replayDeliveries,
+		"POST /v1/deliveries/drop":        a.dropDeliveries,
+		"POST /v1/deliveries/{id}/replay": a.replayDelivery,
+		"POST /v1/deliveries/{id}/drop":   a.dropDelivery,
+
+		"GET /v1/tasks":             a.listTasks,
+		"POST /v1/tasks/{name}/run": a.runTask,
+		"GET /v1/nodes":             a.listNodes,
+
+		"/": a.nowhere,
+	} {
+		a.mux.Handle(pattern, a.serve(h))
+	}
+}
+
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// handler answers a request, or returns why it cannot; it has then written nothing.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// serve is where every handler's error, and its panic, becomes an answer.
+func (a *API) serve(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch v := recover(); {
+			case v == nil:
+			case v == http.ErrAbortHandler: //nolint:errorlint // net/http compares it, too
+				panic(v)
+			default:
+				a.fail(w, r, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+			}
+		}()
+		if err := h(w, r); err != nil {
+			a.fail(w, r, err)
+		}
+	})
+}
+
+// nowhere answers what no pattern matches: a path that is not there, or a method
+// that its path does not have.
+func (a *API) nowhere(w http.ResponseWriter, r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := a.mux.Handler(other); pattern != "/" {
+			w.Header().Add("Allow", method)
+		}
+	}
+	if allowed := w.Header().Values("Allow"); len(allowed) > 0 {
+		return &statusError{http.StatusMethodNotAllowed, fault.Errorf(fault.Invalid, "%s takes %v, not %s", r.URL.Path, allowed, r.Method)}
+	}
+	return fault.Errorf(fault.NotFound, "there is nothing at %s", r.URL.Path)
+}
+
+func requestAttrs(r *http.Request, err error) []slog.Attr {
+	return []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err)}
+}
+
+// slogLevel: a store that cannot work is an operator's news, anything else here
+// is a mistake of ours; both are errors, a busy one is not.
+func slogLevel(err error) slog.Level {
+	if fault.Is(err, fault.Busy) {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
+}
+
+var errNotRunning = errors.New("nothing runs here; start it with leasehold run")

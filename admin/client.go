@@ -1,0 +1,219 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"leasehold/internal/fault"
+)
+
+// ErrNoAnswer is in the error of a call that reached nobody.
+var ErrNoAnswer = errors.New("nobody answers")
+
+// Client asks the handlers over any way in. Its errors have the kind that the
+// handler's had. A call is bounded by its context alone.
+type Client struct{ http *http.Client }
+
+// NewClient makes a client of a way in: Socket or InProcess.
+func NewClient(way http.RoundTripper) *Client { return &Client{&http.Client{Transport: way}} }
+
+// Close lets go of the connections that wait to be used again.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// host stands in the URL of a request; a way in ignores it.
+const host = "http://leasehold"
+
+// send makes a request and returns its answer when that is a success.
+func (c *Client) send(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, fault.Errorf(fault.Invalid, "write request: %w", err)
+		}
+		in = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, host+path, in)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, ctx.Err())
+		}
+		return nil, fmt.Errorf("%s %s: %w: %w", method, path, ErrNoAnswer, err)
+	}
+	if answer.StatusCode < 300 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, problemIn(answer)
+}
+
+func problemIn(answer *http.Response) error {
+	b, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	var p Problem
+	if err != nil || kind != "application/problem+json" || json.Unmarshal(b, &p) != nil {
+		return fmt.Errorf("the server answered %s", answer.Status)
+	}
+	return p.Err()
+}
+
+// call makes a request and decodes its answer into out, unless that is nil. What
+// a newer server says beyond out is ignored.
+func (c *Client) call(ctx context.Context, method, path string, body any, header http.Header, out any) error {
+	answer, err := c.send(ctx, method, path, body, header)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(answer.Body).Decode(out); err != nil {
+		return fmt.Errorf("read answer of %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+func get[T any](ctx context.Context, c *Client, path string, q url.Values) (T, error) {
+	var out T
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return out, c.call(ctx, http.MethodGet, path, nil, nil, &out)
+}
+
+func post[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	var out T
+	return out, c.call(ctx, http.MethodPost, path, body, nil, &out)
+}
+
+// Status is the truth about the box.
+func (c *Client) Status(ctx context.Context) (Overview, error) {
+	return get[Overview](ctx, c, "/v1/status", nil)
+}
+
+// Ready returns why the node cannot work; nil: it can.
+func (c *Client) Ready(ctx context.Context) error {
+	return c.call(ctx, http.MethodGet, "/readyz", nil, nil, nil)
+}
+
+// Version says what the answering program is.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	return get[Version](ctx, c, "/v1/version", nil)
+}
+
+// Installations lists a page: q may have state, type, label, after and limit.
+func (c *Client) Installations(ctx context.Context, q url.Values) (Page[View], error) {
+	return get[Page[View]](ctx, c, "/v1/installations", q)
+}
+
+// Installation shows one.
+func (c *Client) Installation(ctx context.Context, id string) (View, error) {
+	return get[View](ctx, c, "/v1/installations/"+url.PathEscape(id), nil)
+}
+
+// PutInstallation creates an installation (revision 0), or replaces the one of
+// that revision.
+func (c *Client) PutInstallation(ctx context.Context, id string, in Input, revision int64) (View, error) {
+	header := http.Header{}
+	if revision > 0 {
+		header.Set("If-Match", strconv.Quote(strconv.FormatInt(revision, 10)))
+	}
+	var v View
+	return v, c.call(ctx, http.MethodPut, "/v1/installations/"+url.PathEscape(id), in, header, &v)
+}
+
+// SetEnabled enables or disables an installation.
+func (c *Client) SetEnabled(ctx context.Context, id string, enabled bool) (View, error) {
+	verb := "disable"
+	if enabled {
+		verb = "enable"
+	}
+	return post[View](ctx, c, "/v1/installations/"+url.PathEscape(id)+"/"+verb, nil)
+}
+
+// RemoveInstallation takes an installation away; its backlog is still delivered.
+func (c *Client) RemoveInstallation(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, "/v1/installations/"+url.PathEscape(id), nil, nil, nil)
+}
+
+// Types lists the channel types.
+func (c *Client) Types(ctx context.Context) (Page[Type], error) {
+	return get[Page[Type]](ctx, c, "/v1/types", nil)
+}
+
+// Type shows one with its schema.
+func (c *Client) Type(ctx context.Context, name string) (Type, error) {
+	return get[Type](ctx, c, "/v1/types/"+url.PathEscape(name), nil)
+}
+
+// Events lists a page: q may have installation, type, after, before and limit.
+func (c *Client) Events(ctx context.Context, q url.Values) (Page[Event], error) {
+	return get[Page[Event]](ctx, c, "/v1/events", q)
+}
+
+// Event shows one with its body and its deliveries.
+func (c *Client) Event(ctx context.Context, id string) (Event, error) {
+	return get[Event](ctx, c, "/v1/events/"+url.PathEscape(id), nil)
+}
+
+// Deliveries lists a page: q may have installation, target, state, before and limit.
+func (c *Client) Deliveries(ctx context.Context, q url.Values) (Page[Delivery], error) {
+	return get[Page[Delivery]](ctx, c, "/v1/deliveries", q)
+}
+
+// Delivery shows one.
+func (c *Client) Delivery(ctx context.Context, id string) (Delivery, error) {
+	return get[Delivery](ctx, c, "/v1/deliveries/"+url.PathEscape(id), nil)
+}
+
+// Replay makes dead or dropped deliveries wait again.
+func (c *Client) Replay(ctx context.Context, p Pick) (Outcome, error) {
+	return c.pick(ctx, p, "replay")
+}
+
+// Drop gives up deliveries that wait or are dead.
+func (c *Client) Drop(ctx context.Context, p Pick) (Outcome, error) {
+	return c.pick(ctx, p, "drop")
+}
+
+// pick names one id in the path, whose answer says why nothing was done.
+func (c *Client) pick(ctx context.Context, p Pick, verb string) (Outcome, error) {
+	if len(p.IDs) == 1 {
+		return post[Outcome](ctx, c, "/v1/deliveries/"+url.PathEscape(p.IDs[0])+"/"+verb, nil)
+	}
+	return post[Outcome](ctx, c, "/v1/deliveries/"+verb, p)
+}
+
+// Tasks lists the maintenance loops.
+func (c *Client) Tasks(ctx context.Context) (Page[Task], error) {
+	return get[Page[Task]](ctx, c, "/v1/tasks", nil)
+}
+
+// RunTask runs a task now and returns when it has ended.
+func (c *Client) RunTask(ctx context.Context, name string) (Task, error) {
+	return post[Task](ctx, c, "/v1/tasks/"+url.PathEscape(name)+"/run", nil)
+}
+
+// Nodes lists the live sessions.
+func (c *Client) Nodes(ctx context.Context) (Page[Node], error) {
+	return get[Page[Node]](ctx, c, "/v1/nodes", nil)
+}

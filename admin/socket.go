@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"leasehold/internal/fault"
+)
+
+const (
+	// socketPathMax is the longest path of a socket: 104 bytes with a final NUL on
+	// macOS and the BSDs, 108 elsewhere.
+	socketPathMax = 103
+	// dialWithin bounds the connection to a socket: the kernel answers at once, or
+	// the process behind it does not accept any more.
+	dialWithin = time.Second
+	// stopWithin is what requests in flight get when the server stops.
+	stopWithin = 2 * time.Second
+)
+
+// Listen opens the local socket at path for the owner and the group. What a
+// crashed process left there is replaced; a socket that somebody answers on is
+// fault.Busy, and anything that is no socket is left alone. The caller holds the
+// store's lock, or path is its own by name.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	if len(path) > socketPathMax {
+		return nil, fault.Errorf(fault.Invalid, "the path of the local socket has %d bytes, the most is %d: %s; set admin.socket to a shorter one", len(path), socketPathMax, path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("make folder of the local socket: %w", err)
+	}
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("look at the local socket: %w", err)
+	case info.Mode()&fs.ModeSocket == 0 && info.Mode()&fs.ModeIrregular == 0: // Windows reports a socket as irregular
+		return nil, fault.Errorf(fault.Conflict, "%s is there and is no socket; move it away or set admin.socket", path)
+	default:
+		if conn, err := dial(ctx, path); err == nil {
+			_ = conn.Close()
+			return nil, fault.Errorf(fault.Busy, "another process answers on %s; stop it or set admin.socket", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("remove the socket of a process that is gone: %w", err)
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the local socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		return nil, errors.Join(fmt.Errorf("set permissions of the local socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialWithin}
+	return d.DialContext(ctx, "unix", path) //nolint:wrapcheck // callers say what for
+}
+
+// Serve answers on l until ctx ends, then gives requests in flight two seconds
+// and returns; streams end at once. It closes l. Only processes of our own user
+// and of root are answered, where the system tells who calls.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	base := context.WithValue(context.WithoutCancel(ctx), stopKey{}, ctx.Done())
+	s := &http.Server{
+		Handler: guard(h), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, peerKey{}, peerOf(c))
+		},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the local socket: %w", err)
+	case <-ctx.Done():
+	}
+	within, done := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer done()
+	if s.Shutdown(within) != nil {
+		_ = s.Close() // the rest is cut off; l is closed already
+	}
+	<-ended
+	return nil
+}
+
+type (
+	peerKey struct{} // why the caller is refused, an error; none: it is not
+	stopKey struct{} // closed when the server stops: <-chan struct{}
+)
+
+// streaming returns the context of an answer that has no end of its own: it ends
+// with the request, or as soon as the server stops.
+func streaming(r *http.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(r.Context())
+	stop, ok := ctx.Value(stopKey{}).(<-chan struct{})
+	if !ok {
+		return ctx, cancel
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
+}
+
+// guard refuses callers of other users.
+func guard(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err, _ := r.Context().Value(peerKey{}).(error); err != nil {
+			writeProblem(w, problemOf(fault.Wrap(fault.Denied, err)), strings.Clone) // it names two user ids
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Socket is the way in over a local socket.
+func Socket(path string) http.RoundTripper {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, path) },
+		// One command, one connection; a tail and a question may overlap.
+		MaxIdleConns: 2, IdleConnTimeout: 10 * time.Second, DisableCompression: true,
+	}
+}

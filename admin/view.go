@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"strings"
+
+	"leasehold/engine"
+)
+
+// States that only an answer has: they are computed where no holder reports.
+const (
+	stateNotRunning = "not_running" // nothing runs; what is stored is history
+	stateUnclaimed  = "unclaimed"   // enabled, and no node has it yet
+)
+
+// View is an installation as an answer shows it: its row, with the state that is
+// true now.
+type View struct {
+	Installation
+	// Declared is where the config file sets it, FILE:LINE; "" for source api.
+	Declared string `json:"declared,omitempty"`
+	// NextStep is what a person does about its state; "" = nothing.
+	NextStep string `json:"next_step,omitempty"`
+	// Warning is what is wrong with what was written, though it was taken.
+	Warning string `json:"warning,omitempty"`
+}
+
+// view computes the state: this node's memory where it holds the lease, else what
+// the holder stored, else what follows from nobody holding it.
+func (a *API) view(i Installation, live map[string]Status) View {
+	v := View{Installation: i}
+	if i.Source == SourceFile {
+		v.Declared = a.o.Declared(i.ID)
+	}
+	now, held := live[i.ID]
+	switch {
+	case held:
+		v.Status = now
+		if now.LastReady.IsZero() {
+			v.Status.LastReady = i.Status.LastReady
+		}
+		if now.LastEvent.IsZero() {
+			v.Status.LastEvent = i.Status.LastEvent
+		}
+	case !i.Enabled:
+		v.Status = Status{State: string(engine.Disabled), Since: i.Status.Since, LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}
+	case a.o.Mode == Stopped:
+		v.Status = Status{State: stateNotRunning, Detail: lastKnown(i.Status), LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}
+	case a.o.Mode == Running && i.Owner == "" && i.Via == "":
+		v.Status = Status{State: stateUnclaimed, LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}
+	}
+	v.NextStep = nextStep(v.Status, v.ID, v.Type)
+	return v
+}
+
+func lastKnown(s Status) string {
+	if s.State == "" {
+		return "never ran"
+	}
+	return "was " + strings.TrimSpace(s.State+" "+s.Reason)
+}
+
+// well reports whether a state needs nobody: it works, or is as it was asked to be.
+func well(s Status) bool {
+	switch engine.State(s.State) {
+	case engine.Connected, engine.Disabled, engine.Standby:
+		return true
+	default:
+		return false
+	}
+}
+
+// nextStep is what a person does about a state, by its state and reason.
+func nextStep(s Status, id, kind string) string {
+	switch engine.State(s.State) {
+	case engine.Blocked:
+		switch s.Reason {
+		case "no_type":
+			return "this program has no channel type " + kind + "; see leasehold types list"
+		case "config", "build", "secret":
+			return "correct its config and restart; leasehold check names what is wrong"
+		case "auth":
+			return "replace its credential; a changed config is tried at once, the same one within 6h"
+		default:
+			return "see leasehold installations show " + id
+		}
+	case engine.Wedged:
+		return "restart leasehold when it stays so"
+	case engine.Backoff:
+		if s.Reason == "store_full" {
+			return "free space on the disk of the data folder"
+		}
+		return ""
+	}
+	if s.State == stateNotRunning {
+		return "start it with leasehold run"
+	}
+	return ""
+}
