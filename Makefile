@@ -1,0 +1,76 @@
+# What a person types here. The same targets are what .ci/run calls.
+
+SHELL = /bin/sh
+GO ?= go
+TOOL = $(GO) tool -modfile=build/tools/go.mod
+
+# As shipped: no cgo, no paths of the build machine, no symbol table.
+RELEASE = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w'
+
+# What a stripped linux/amd64 binary may weigh, in bytes.
+SIZE_MAX = 25000000
+
+# Where a release runs.
+PLATFORMS = linux/amd64 linux/arm64 linux/arm windows/amd64 darwin/arm64
+
+FUZZTIME ?= 10s
+SEEDS ?= 10000
+TESTFLAGS ?=
+
+.DEFAULT_GOAL = help
+.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim ci clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build ./leasehold, without cgo as shipped
+	CGO_ENABLED=0 $(GO) build -trimpath -o leasehold .
+
+test: ## run the whole suite, without cgo as shipped; list what was skipped
+	@sh build/setup.sh test
+	@mkdir -p .cache && rm -f .cache/skipped
+	@status=0; CGO_ENABLED=0 LEASEHOLD_SKIPPED='$(CURDIR)/.cache/skipped' $(GO) test -count=1 $(TESTFLAGS) ./... || status=$$?; \
+	if [ -s .cache/skipped ]; then echo 'skipped here:'; sort .cache/skipped; fi; exit $$status
+
+race: ## run the whole suite under the race detector, which needs cgo and gcc
+	@sh build/setup.sh race
+	CGO_ENABLED=1 $(GO) test -race -count=1 $(TESTFLAGS) ./...
+
+fmt: ## format every Go file
+	$(TOOL) golangci-lint fmt
+
+lint: ## run the linters, the import rule among them (the first time builds them: minutes)
+	$(TOOL) golangci-lint config verify
+	$(TOOL) golangci-lint run
+
+vet: ## run go vet for this platform
+	CGO_ENABLED=0 $(GO) vet ./...
+
+vuln: ## look for known vulnerabilities, offline
+	@sh build/vuln.sh
+
+libc: ## check that modernc.org/libc is the version that its SQLite was made for
+	@sh build/libc.sh
+
+fuzz: ## fuzz every fuzz test for FUZZTIME (10s)
+	@FUZZTIME='$(FUZZTIME)' sh build/fuzz.sh
+
+cross: ## build and vet for every platform of a release, into dist/
+	@PLATFORMS='$(PLATFORMS)' sh build/cross.sh
+
+size: ## weigh the stripped linux/amd64 binary against its limit
+	@mkdir -p dist
+	@GOOS=linux GOARCH=amd64 $(RELEASE) -o dist/leasehold-size .
+	@size=$$(wc -c <dist/leasehold-size); rm dist/leasehold-size; echo "$$size bytes of at most $(SIZE_MAX)"; [ "$$size" -le $(SIZE_MAX) ]
+
+demo: build ## build, and watch one event travel (Ctrl-C ends it)
+	@exec ./leasehold run --demo
+
+sim: ## simulate SEEDS (10000) runs of the engine's core
+	LEASEHOLD_SIM_SEEDS=$(SEEDS) CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./engine/sim/...
+
+ci: ## all that a change must pass; .ci/run
+	@bash .ci/run
+
+clean: ## remove what the targets above made
+	rm -rf leasehold leasehold.exe dist .cache
