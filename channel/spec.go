@@ -23,6 +23,7 @@ type Definition[C any] struct {
 	Can     Capabilities
 	Hosts   []string      // host:port a firewall must allow; empty when the config names them
 	Deaf    time.Duration // a half-open connection is noticed within this; 0 = there is none to notice
+	Budget  int           // what the platform allows per 24 h, counted by Link.Spend; 0 = no limit
 	Default func() C      // the config before the file's keys; nil = the zero C
 
 	// New builds the channel. It makes no connection. An error is the config's
@@ -45,6 +46,7 @@ type Spec struct {
 	Can     Capabilities
 	Hosts   []string
 	Deaf    time.Duration
+	Budget  int
 	// Config is the type of the config struct, from which schema, documentation
 	// and the file's check come.
 	Config reflect.Type
@@ -61,7 +63,7 @@ func Define[C any](d Definition[C]) Spec {
 		panic("channel: a definition needs a name and New")
 	}
 	return Spec{
-		Name: d.Name, Summary: d.Summary, Can: d.Can, Hosts: d.Hosts, Deaf: d.Deaf, Config: reflect.TypeFor[C](),
+		Name: d.Name, Summary: d.Summary, Can: d.Can, Hosts: d.Hosts, Deaf: d.Deaf, Budget: d.Budget, Config: reflect.TypeFor[C](),
 		fresh: func() any {
 			c := new(C)
 			if d.Default != nil {

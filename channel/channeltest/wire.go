@@ -1,0 +1,141 @@
+package channeltest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"leasehold/internal/loop"
+)
+
+// wire is one connection through a Proxy.
+type wire struct {
+	near net.Conn // the dialler's
+
+	mu      sync.Mutex // guards what follows
+	changed *sync.Cond
+	far     net.Conn // the target's; nil until it is dialled
+	held    bool
+	void    bool // nothing goes to the dialler any more
+	dead    bool
+	delay   time.Duration
+}
+
+// pump carries one direction, the one towards the dialler if toNear.
+func (w *wire) pump(ctx context.Context, dst, src net.Conn, toNear bool) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		if !w.pass(ctx) {
+			return
+		}
+		if n > 0 && !w.drops(toNear) {
+			if _, err := dst.Write(buf[:n]); err != nil && !w.drops(toNear) {
+				w.cut()
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if !w.drops(toNear) {
+				closeWrite(dst)
+			}
+			return
+		case err != nil:
+			w.cut()
+			return
+		}
+	}
+}
+
+// pass waits while bytes are held; false means that the connection is gone.
+func (w *wire) pass(ctx context.Context) bool {
+	w.mu.Lock()
+	for w.held && !w.dead {
+		w.changed.Wait()
+	}
+	delay, dead := w.delay, w.dead
+	w.mu.Unlock()
+	return !dead && loop.Sleep(ctx, delay) == nil
+}
+
+func (w *wire) drops(toNear bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return toNear && w.void
+}
+
+func (w *wire) open() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.dead
+}
+
+func (w *wire) attach(far net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		_ = far.Close()
+		return false
+	}
+	w.far = far
+	return true
+}
+
+func (w *wire) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = true
+}
+
+func (w *wire) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = false
+	w.changed.Broadcast()
+}
+
+func (w *wire) slow(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.delay = d
+}
+
+func (w *wire) halfClose() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.void = true
+	closeWrite(w.near)
+}
+
+func (w *wire) cut() { w.end(true) }
+
+func (w *wire) close() { w.end(false) }
+
+func (w *wire) end(reset bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return
+	}
+	w.dead = true
+	for _, c := range []net.Conn{w.near, w.far} {
+		if c == nil {
+			continue
+		}
+		if t, ok := c.(*net.TCPConn); ok && reset {
+			_ = t.SetLinger(0)
+		}
+		_ = c.Close()
+	}
+	w.changed.Broadcast()
+}
+
+func closeWrite(c net.Conn) {
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.CloseWrite()
+	}
+}
