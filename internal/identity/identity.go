@@ -1,0 +1,121 @@
+// Package identity keeps who this node is, over restarts.
+//
+// The file instance.json in the data folder holds the node's random id, its
+// last session, and the store that belongs to the folder. Whoever writes it
+// holds the folder's lock (on SQLite, the database's). It is written whole or
+// not at all, 0600, and only when something changed: once per start.
+//
+// It is a memory, no proof: a copied folder has the same id, which is what the
+// store refuses when both run.
+package identity
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"leasehold/internal/fault"
+)
+
+const fileName = "instance.json"
+
+// Identity is what the folder remembers.
+type Identity struct {
+	Instance string `json:"instance_id"`          // random, made once
+	Previous string `json:"session_id,omitempty"` // the last session opened under it; "" = none
+	Store    string `json:"store_id,omitempty"`   // the store that belongs to the folder; "" = none yet
+
+	dir string
+}
+
+// Load reads the identity kept in dir, or makes a new one, which is on the disk
+// only after the first SetSession or SetStore. A file that cannot be read as one
+// of ours is fault.Invalid: an identity is not replaced in silence.
+func Load(dir string) (*Identity, error) {
+	id := &Identity{dir: dir}
+	b, err := os.ReadFile(id.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		id.Instance = newID()
+		return id, nil
+	case err != nil:
+		return nil, fault.Errorf(fault.ReadOnly, "read the node's identity: %w; check the owner of %s", err, dir)
+	}
+	if err := json.Unmarshal(b, id); err != nil || id.Instance == "" {
+		return nil, fault.Errorf(fault.Invalid, "%s does not hold an identity: restore it, or remove it to begin with a new one", id.path())
+	}
+	return id, nil
+}
+
+// SetSession remembers the session that is about to be opened, so that the next
+// start knows which one of its own is dead. It is on the disk when it returns.
+func (id *Identity) SetSession(session string) error {
+	next := *id
+	next.Previous = session
+	return id.replace(next)
+}
+
+// SetStore remembers the store that belongs to the folder. It is on the disk
+// when it returns.
+func (id *Identity) SetStore(store string) error {
+	next := *id
+	next.Store = store
+	return id.replace(next)
+}
+
+func (id *Identity) path() string { return filepath.Join(id.dir, fileName) }
+
+// replace writes next unless it is what the file holds already.
+func (id *Identity) replace(next Identity) error {
+	b, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", id.path(), err)
+	}
+	b = append(b, '\n')
+	if old, err := os.ReadFile(id.path()); err == nil && string(old) == string(b) {
+		*id = next
+		return nil
+	}
+	if err := writeFile(id.path(), b); err != nil {
+		return fault.Errorf(fault.ReadOnly, "write the node's identity: %w; check the owner of %s and the space under it", err, id.dir)
+	}
+	*id = next
+	return nil
+}
+
+// writeFile replaces the file at path so that a crash leaves the old content or
+// the new one.
+func writeFile(path string, b []byte) (err error) {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp))
+		}
+	}()
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails: crypto/rand ends the program instead
+	return hex.EncodeToString(b[:])
+}

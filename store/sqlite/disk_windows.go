@@ -1,0 +1,19 @@
+package sqlite
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+// diskFree returns the bytes that this user may still write on the volume of
+// path's folder.
+func diskFree(path string) (int64, error) {
+	dir, err := windows.UTF16PtrFromString(filepath.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	err = windows.GetDiskFreeSpaceEx(dir, &free, nil, nil)
+	return int64(free), err
+}

@@ -1,0 +1,12 @@
+package sqlite
+
+import (
+	"github.com/jmoiron/sqlx"
+)
+
+// reads are the questions that a database answers without being written. They
+// see what was committed before the call.
+type reads struct {
+	path string
+	db   *sqlx.DB
+}

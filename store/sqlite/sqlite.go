@@ -1,0 +1,272 @@
+// Package sqlite is the store on one file: the default of a box that nobody
+// looks after.
+//
+// It promises what engine.Store, delivery.Outbox and admin.Store ask for, to one
+// process: a lock that the operating system drops with the process proves that
+// there is no other, so nothing is written at rest, not even a heartbeat. Every
+// write goes through one goroutine, which commits what many callers brought
+// together; when a call returns nil, it is on the disk (FULL, always). After a
+// full or failing disk it goes on by itself; into a damaged, removed or replaced
+// file it never writes again.
+//
+// It is not for a network file system, nor for two processes at a time.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"leasehold/engine"
+	"leasehold/internal/fault"
+)
+
+// Options of Open. The zero value is a store with the defaults.
+type Options struct {
+	// DataDir is the folder whose instance.json remembers which store belongs there,
+	// so that a lost database is not begun anew in silence. "" = nothing is remembered.
+	DataDir string
+	// NewStore begins a new store although DataDir remembers another one.
+	NewStore bool
+	// Name is the node's, told to whoever finds the database locked.
+	Name string
+	// ForceNetworkFS opens a database on a network file system, too.
+	ForceNetworkFS bool
+	// ReserveBytes is kept in a file of its own, to be given up when the disk is full
+	// so that tidying up can run. 0 = 16 MiB: a checkpoint's largest log. Negative = none.
+	ReserveBytes int64
+	// Log is told what needs a person; nil = nobody is.
+	Log *slog.Logger
+	// Now is the store's clock; nil = time.Now.
+	Now func() time.Time
+}
+
+// Store is an open database. All its methods are safe for concurrent use.
+type Store struct {
+	*reads
+	opt  Options
+	log  *slog.Logger
+	lock *fileLock // nil: opened by Shared
+	c    *committer
+
+	version   atomic.Int64 // grows with whatever List shows
+	structure atomic.Int64 // grows with installations, leases and sessions
+	settled   atomic.Int64 // the structure in which nothing was disabled or removed
+	commits   atomic.Int64 // how many there were: upkeep rests while it stands still
+	changes   hub
+	instances sync.Map // instance id by session id, of those opened here
+
+	latch    atomic.Pointer[error] // why nothing is written any more
+	full     atomic.Bool           // nothing is accepted until Probe succeeds
+	checkDue atomic.Bool           // the whole file is still to be read after an unclean stop
+	files    atomic.Pointer[files] // as they were when opened
+
+	hook atomic.Pointer[func(committed bool) error] // tests only: breaks the next commits
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// Open opens the database at path for this process alone, making it first when
+// there is none, and brings its schema up to date. Whatever is wrong, nothing
+// that exists is overwritten. The kinds of error:
+//
+//   - fault.Busy with a *LockedError: another process has it; see WaitForLock.
+//   - fault.Newer: a newer program wrote it.
+//   - fault.Corrupt: it is damaged, or not a database of ours.
+//   - fault.Gone: DataDir remembers a store whose file is not there, or is empty.
+//   - fault.ReadOnly, fault.Full: the file system does not take writes.
+//   - fault.Invalid: the place is unsafe, for a reason that the text gives.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	return open(ctx, path, o, true)
+}
+
+// Shared opens a database without the lock, so that several stores may use it:
+// sessions have expiries then, as they do on a server, and Sole is false. It is
+// for tests of what several nodes do.
+func Shared(ctx context.Context, path string, o Options) (*Store, error) {
+	return open(ctx, path, o, false)
+}
+
+// openMu keeps tests' concurrent first opens from migrating at once; a sole
+// owner's lock does it for processes.
+var openMu sync.Mutex
+
+func open(ctx context.Context, path string, o Options, sole bool) (_ *Store, err error) {
+	if err := setUpDriver(); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = 16 << 20
+	}
+	if path, err = resolve(path, o.ForceNetworkFS); err != nil {
+		return nil, failed("open the store", err)
+	}
+	openMu.Lock()
+	defer openMu.Unlock()
+	s := &Store{opt: o, log: o.Log, reads: &reads{path: path}}
+	s.version.Store(1)
+	s.settled.Store(-1)
+	if err := s.start(ctx, sole); err != nil {
+		return nil, errors.Join(failed("open the store", classify(path, err)), s.abandon())
+	}
+	return s, nil
+}
+
+// start does what opening takes, in order; abandon undoes what it reached.
+func (s *Store) start(ctx context.Context, sole bool) error {
+	if err := s.place(); err != nil {
+		return err
+	}
+	if sole {
+		lock, err := lockDatabase(s.path, s.opt.Name, s.opt.Now())
+		if err != nil {
+			return err
+		}
+		s.lock = lock
+	}
+	state, err := s.inspect()
+	if err != nil {
+		return err
+	}
+	if state.empty || !state.log {
+		if err := makeWAL(ctx, s.path); err != nil {
+			return err
+		}
+	}
+	pool, err := sql.Open("sqlite", dsn(s.path, dsnWrite))
+	if err != nil {
+		return err
+	}
+	pool.SetMaxOpenConns(1)
+	w := &writer{pool: pool}
+	s.c = newCommitter(s, w)
+	if sole {
+		if err := s.examine(ctx, pool, state); err != nil {
+			return err
+		}
+	}
+	m := &migrator{db: pool, path: s.path, from: migrations(), now: s.opt.Now(), log: s.log}
+	if err := m.run(ctx); err != nil {
+		return err
+	}
+	if err := w.connect(); err != nil {
+		return err
+	}
+	if s.db, err = openReads(s.path); err != nil {
+		return err
+	}
+	if err := s.remember(w); err != nil {
+		return err
+	}
+	if s.c.seen, err = w.dataVersion(); err != nil {
+		return err
+	}
+	f, err := lookAtFiles(s.path)
+	if err != nil {
+		return err
+	}
+	s.files.Store(f)
+	s.ensureReserve()
+	go s.c.run()
+	return nil
+}
+
+func openReads(path string) (*sqlx.DB, error) {
+	db, err := sqlx.Open("sqlite", dsn(path, dsnRead))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(readers)
+	db.SetMaxIdleConns(readers)
+	return db, nil
+}
+
+// Close finishes the writes that wait, folds the log into the database, and
+// gives the lock up. Calls made after it fail.
+func (s *Store) Close() error {
+	close(s.c.quit)
+	<-s.c.done
+	errs := []error{s.db.Close()}
+	if s.broken() == nil {
+		// Only here: it would block the writer for as long as anybody reads.
+		_, err := s.c.w.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+		errs = append(errs, classify(s.path, err))
+	}
+	errs = append(errs, s.abandon())
+	return failed("close the store", errors.Join(errs...))
+}
+
+// abandon closes what is open, in the reverse order of start.
+func (s *Store) abandon() error {
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.c != nil {
+		errs = append(errs, s.c.w.close(false), s.c.w.pool.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.release())
+	}
+	return errors.Join(errs...)
+}
+
+// Watch returns a channel that holds a value after something changed that List
+// shows and that did not come from a lease's own holder: an installation was
+// written, a lease was freed, another program wrote. Values are coalesced: one
+// means look, whatever happened. It ends with ctx and is never closed.
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.changes.watch(ctx) }
+
+func (s *Store) millis() int64 { return s.opt.Now().UnixMilli() }
+
+// judge gives err its kind, and remembers the kinds after which something
+// changes: nothing is written into a damaged or removed file again, nothing is
+// accepted on a full disk.
+func (s *Store) judge(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = classify(s.path, err)
+	switch fault.Of(err) {
+	case fault.Corrupt, fault.Gone:
+		if s.latch.CompareAndSwap(nil, &err) {
+			s.log.Error("store stopped", "error", err)
+		}
+	case fault.Full:
+		if !s.full.Swap(true) {
+			s.log.Error("store full", "error", err)
+		}
+	}
+	return err
+}
+
+// broken returns why nothing may be written any more.
+func (s *Store) broken() error {
+	if err := s.latch.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// accepting returns why no event can be taken.
+func (s *Store) accepting() error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	if s.full.Load() {
+		return fullError(s.path, errors.New("nothing is accepted until there is room"))
+	}
+	return nil
+}
