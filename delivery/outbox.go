@@ -70,8 +70,9 @@ type Outbox interface {
 	// seq then target, beginning after (afterSeq, afterTarget), at most limit.
 	// Riders' deliveries stand under their carrier's lease.
 	Pending(ctx context.Context, lease string, afterSeq int64, afterTarget string, limit int) ([]Item, error)
-	// Events returns those of seqs that exist, in no particular order.
-	Events(ctx context.Context, seqs []int64) ([]Event, error)
+	// Payloads returns the events of seqs that exist, in no particular order. (Its
+	// name is not Events: one store is an admin.Store too.)
+	Payloads(ctx context.Context, seqs []int64) ([]Event, error)
 	// Mark makes the outcomes durable, sharing a commit with what else is being
 	// written. The answer has an error for each mark in order: nil, or
 	// ErrMarkFenced when the lease is not the term's any more or the delivery no
