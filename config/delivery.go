@@ -1,0 +1,74 @@
+package config
+
+// Delivery is the table [delivery].
+type Delivery struct {
+	// Targets names where events go of an installation that names none itself;
+	// [] is nowhere. Default: every [[target]] of the files.
+	Targets []string `toml:"targets"`
+	// Concurrency is how many deliveries, of all targets, are in flight at once.
+	// Default 64.
+	Concurrency int `toml:"concurrency" default:"64" min:"1" max:"4096"`
+	// DenyCIDRs are addresses that no target may have, looked at after DNS.
+	DenyCIDRs []string `toml:"deny_cidrs" later:"true"`
+	// BacklogMax bounds what waits for delivery.
+	BacklogMax Size `toml:"backlog_max" later:"true"`
+	// OnFull says what happens at backlog_max.
+	OnFull string `toml:"on_full" later:"true"`
+}
+
+// Target is one [[target]]: where events go.
+type Target struct {
+	// Name names it, unique in all files: letters, digits, ".", "_", "-".
+	Name string `toml:"name" required:"true"`
+	// Type is "http", a POST to url, or "log", a line in our log.
+	Type string `toml:"type" required:"true" oneof:"http log" later:"command pull message"`
+	// URL is where an http target listens: http:// or https://. It holds no
+	// user and password; those go into headers, as a reference. Excludes log.
+	URL string `toml:"url"`
+	// Command is the program that a command target runs, with its arguments.
+	Command []string `toml:"command" later:"true"`
+	// Events lists the event types to deliver; ["*"] is all of them.
+	// Default message, command and action.
+	Events []string `toml:"events" default:"message,command,action"`
+	// Kinds narrows events to kinds of conversation.
+	Kinds []string `toml:"kinds" later:"true"`
+	// Match narrows events to those whose fields have these values.
+	Match map[string]string `toml:"match" later:"true"`
+	// Timeout bounds one attempt. Default 30 s.
+	Timeout Duration `toml:"timeout" default:"30s" positive:"true"`
+	// MaxAge is how old an event may get before it is given up: chat goes stale
+	// in a day, telemetry may want "30d". Default 24 h.
+	MaxAge Duration `toml:"max_age" default:"24h" positive:"true"`
+	// MaxAttempts is how often one event may fail by its own fault; a target that
+	// is down costs none. Default 10: what the waits between them fit into 24 h.
+	MaxAttempts int `toml:"max_attempts" default:"10" min:"1" max:"1000"`
+	// Order says what is delivered one at a time: "conversation" (each thread of
+	// a conversation by itself), "installation", or "none". Default conversation.
+	Order string `toml:"order" default:"conversation" oneof:"conversation installation none"`
+	// Concurrency is how many deliveries to this target are in flight at once.
+	// Default 16.
+	Concurrency int `toml:"concurrency" default:"16" min:"1" max:"4096"`
+	// OnFailure says what a conversation does after three quick tries of one
+	// event: "skip" goes on with the next, "hold" waits. Default skip.
+	OnFailure string `toml:"on_failure" default:"skip" oneof:"skip hold"`
+	// Raw is false to leave the platform's own JSON out of the envelope.
+	// Default true.
+	Raw bool `toml:"raw" default:"true"`
+	// Batch is how many events one request carries.
+	Batch int `toml:"batch" later:"true"`
+	// Gzip compresses the request's body.
+	Gzip bool `toml:"gzip" later:"true"`
+	// Headers are sent with each request, literals or references; one whose name
+	// looks like a secret must be a reference. Default: none. Excludes log.
+	Headers map[string]Value `toml:"headers"`
+	// CAFile is a PEM file of certificates to trust beside the system's.
+	// Default: none. Excludes log.
+	CAFile Path `toml:"ca_file"`
+	// ClientCert is the PEM file of the certificate that we show.
+	ClientCert Path `toml:"client_cert" later:"true"`
+	// ClientKey is the key of client_cert.
+	ClientKey Reference `toml:"client_key" later:"true"`
+
+	// Pos is where the target is defined.
+	Pos Pos
+}

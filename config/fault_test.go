@@ -1,0 +1,220 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Every way to be wrong, with the whole text that a person reads.
+func TestFaults(t *testing.T) {
+	const app = "[[target]]\nname = \"app\"\ntype = \"http\"\nurl = \"http://127.0.0.1:3000/\"\n"
+	const acme = "[[installation]]\nid = \"acme\"\ntype = \"socket\"\n[installation.config]\nurl = \"ws://h\"\ntls.name = \"h\"\n"
+	const slack = "[[installation]]\nid = \"acme\"\ntype = \"slack\"\n[installation.config]\n"
+	for _, c := range []struct{ name, text, want string }{
+		// not TOML
+		{"a duration without quotes", "[lease]\nttl = 30s\n", `leasehold.toml:2:9: not TOML: strings must be quoted`},
+		{"a header without end", "[node\nname = \"a\"\n", `leasehold.toml:1:6: not TOML: expected ']' to close table name`},
+		{"a list without end", "[log]\nlevel = [ \"a\"\n[node]\nnam = \"x\"\n", `leasehold.toml:3:1: not TOML: expected ',' or ']' after array value
+leasehold.toml:4:1: node.nam: unknown key (did you mean "name"?)`},
+		{"invalid UTF-8", "[node]\nname = \"a\xffb\"\n", `leasehold.toml:2:10: not TOML: invalid UTF-8 character in basic string`},
+		{"UTF-16", "\xff\xfe[\x00n\x00", `leasehold.toml:1:4: not UTF-8 text; save the file as UTF-8`},
+		{"a control character in a comment", "# \x01\n", `leasehold.toml:1:3: not TOML: control characters are not allowed in comments`},
+		{"a string without end", "[node]\nname = \"\"\"abc\n", `leasehold.toml:2:14: not TOML: multiline basic string not terminated by """`},
+		{"the end inside a value", "[node]\nname =", `leasehold.toml:2:6: not TOML: expected value, not end of input`},
+		{"an empty key", "= 1\n", `leasehold.toml:1:1: not TOML: invalid character at start of key: U+003D '='`},
+
+		// keys
+		{"an unknown key", "[lease]\nttll = \"30s\"\n", `leasehold.toml:2:1: lease.ttll: unknown key (did you mean "ttl"?)`},
+		{"an unknown key that nothing is close to", "[log]\ncolour = true\n", `leasehold.toml:2:1: log.colour: unknown key (known: level, format)`},
+		{"a key of another table", "[log]\ndata_dir = \"/d\"\n", `leasehold.toml:2:1: log.data_dir: unknown key ([node] has a key of that name)`},
+		{"an unknown table", "[leese]\nttl = \"30s\"\n", `leasehold.toml:1:2: leese: unknown key (did you mean "lease"?)`},
+		{"an unknown dotted key", "lease.tl = \"30s\"\n", `leasehold.toml:1:7: lease.tl: unknown key (did you mean "ttl"?)`},
+		{"an unknown key that needs quotes", "[log]\n\"a b\" = 1\n", `leasehold.toml:2:1: log."a b": unknown key (known: level, format)`},
+		{"a key twice", "[node]\nname = \"a\"\nname = \"b\"\n", `leasehold.toml:3:1: node.name: is defined twice, first in line 2`},
+		{"a table twice", "[node]\n[log]\n[node]\n", `leasehold.toml:3:2: node: is defined twice, first in line 1`},
+		{"a key twice in an inline table", "[node]\nlabels = { a = \"1\", a = \"2\" }\n", `leasehold.toml:2:21: node.labels.a: is defined twice, first in line 2`},
+		{"a key twice in an installation", acme + "tls.name = \"x\"\n", `leasehold.toml:7:5: installation "acme": tls.name: is defined twice, first in line 6`},
+		{"a table of dotted keys that a header opens again", "node.name = \"a\"\n[node]\nnam = 1\n", `leasehold.toml:2:2: node: is defined twice, first in line 1
+leasehold.toml:3:1: node.nam: unknown key (did you mean "name"?)`},
+		{"a value that a header opens", "[log]\nlevel = \"info\"\n[log.level.x]\ny = 1\n", `leasehold.toml:3:6: log.level: is defined twice, first in line 2`},
+		{"a value that a dotted key opens", "[log]\nlevel = \"info\"\nlevel.x = 1\n", `leasehold.toml:3:1: log.level: is defined twice, first in line 2`},
+		{"a list that a header adds to", "target = []\n[[target]]\nname = \"a\"\n", `leasehold.toml:2:3: target: is defined twice, first in line 1`},
+		{"an inline table that a header adds to", "node = { name = \"a\" }\n[node]\n", `leasehold.toml:2:2: node: is defined twice, first in line 1`},
+		{"a key of a later version", "[admin]\nlisten = \"127.0.0.1:8470\"\n", `leasehold.toml:2:1: admin.listen: not in this version`},
+		{"an unknown key in a table of a later version", "[health]\nping = \"x\"\n", `leasehold.toml:2:1: health.ping: unknown key`},
+
+		// types
+		{"a number for a string", "[node]\nname = 5\n", `leasehold.toml:2:8: node.name: must be a string, not a whole number`},
+		{"a string for a number", "[connect]\nin_flight = \"64\"\n", `leasehold.toml:2:13: connect.in_flight: must be a whole number, not a string`},
+		{"a fraction for a whole number", "[connect]\nin_flight = 6.5\n", `leasehold.toml:2:13: connect.in_flight: must be a whole number, not a number with a fraction`},
+		{"a string for a boolean", "[store]\nforce_network_fs = \"yes\"\n", `leasehold.toml:2:20: store.force_network_fs: must be true or false, not a string`},
+		{"a string for a list", "[delivery]\ntargets = \"app\"\n", `leasehold.toml:2:11: delivery.targets: must be a list, not a string`},
+		{"a string for a table", "[node]\nlabels = \"a\"\n", `leasehold.toml:2:10: node.labels: must be a table, not a string`},
+		{"a list for a table", "lease = [1]\n", `leasehold.toml:1:9: lease: must be a table, not a list`},
+		{"a date for a string", "[node]\nname = 2026-11-30\n", `leasehold.toml:2:8: node.name: must be a string, not a date or time`},
+		{"a string for a rate", "[connect]\nper_type_rate = \"5\"\n", `leasehold.toml:2:17: connect.per_type_rate: must be a number, not a string`},
+		{"a number for a duration", "[lease]\nttl = 30\n", `leasehold.toml:2:7: lease.ttl: must be a string in quotes, not a whole number (such as ttl = "30s")`},
+		{"a number for a path", "[admin]\nsocket = 1\n", `leasehold.toml:2:10: admin.socket: must be a string, not a whole number`},
+		{"a number for a url", "[store]\nurl = 1\n", `leasehold.toml:2:7: store.url: must be a string or a reference such as { env = "NAME" }, not a whole number`},
+		{"a table for a list of tables", "[target]\nname = \"a\"\n", `leasehold.toml:1:2: target: is a list of tables (write [[target]])`},
+		{"a string in a list of tables", "installation = [\"a\"]\n", `leasehold.toml:1:17: installation: must be a table, not a string
+leasehold.toml:1:17: installation #1: id: is missing
+leasehold.toml:1:17: installation #1: type: is missing`},
+		{"a wrong item of a list", "[connect]\nno_proxy = [\"a\", 5]\n", `leasehold.toml:2:18: connect.no_proxy: must be a string, not a whole number`},
+		{"a wrong value of a label", "[node]\nlabels = { a = 1 }\n", `leasehold.toml:2:16: node.labels.a: must be a string, not a whole number`},
+
+		// values
+		{"not a duration", "[lease]\nttl = \"30\"\n", `leasehold.toml:2:7: lease.ttl: must be a duration such as "30s", "5m", "1h" or "7d"`},
+		{"a negative duration", "[retention]\nevents = \"-7d\"\n", `leasehold.toml:2:10: retention.events: must be positive (got -7d)`},
+		{"a zero interval", "[tasks.sweeper]\nevery = \"0s\"\n", `leasehold.toml:2:9: tasks.sweeper.every: must be positive (got 0s)`},
+		{"an endless duration", "[retention]\ndead = \"999999d\"\n", `leasehold.toml:2:8: retention.dead: is too long a duration; the most is 292 years`},
+		{"a number below its bound", "[delivery]\nconcurrency = 0\n", `leasehold.toml:2:15: delivery.concurrency: must be at least 1 (got 0)`},
+		{"a number above its bound", "[delivery]\nconcurrency = 5000\n", `leasehold.toml:2:15: delivery.concurrency: must be at most 4096 (got 5000)`},
+		{"a number that no machine holds", "[delivery]\nconcurrency = 99999999999999999999\n", `leasehold.toml:2:15: delivery.concurrency: is out of range`},
+		{"a rate of zero", "[connect]\nper_type_rate = 0\n", `leasehold.toml:2:17: connect.per_type_rate: must be positive (got 0)`},
+		{"a rate that is no number", "[connect]\nper_type_rate = nan\n", `leasehold.toml:2:17: connect.per_type_rate: is out of range`},
+		{"not one of the words", "[log]\nlevel = \"wran\"\n", `leasehold.toml:2:9: log.level: must be "debug", "info", "warn" or "error" (did you mean "warn"?)`},
+		{"a word of a later version", "[store]\nmigrate = \"manual\"\n", `leasehold.toml:2:11: store.migrate: "manual" is not in this version`},
+		{"a margin that the closing does not fit in", "[lease]\nmargin = \"1s\"\n", `leasehold.toml:2:10: lease.margin: must be at least 2s (got 1s)`},
+
+		// the lease
+		{"a ttl that is too short", "[lease]\nrenew_every = \"5s\"\nttl = \"15s\"\n", `leasehold.toml:3:7: lease: unsafe: a renewal is trusted for 11.97s (ttl 15s less 0.2 % clock error less margin 3s), but renew_every 5s + 3 × attempt_timeout 3s + 2 × 1s between them take 16s (raise ttl to at least 20s, or lower the others)`},
+		{"an attempt that leaves no room for another", "[lease]\nrenew_every = \"1s\"\nattempt_timeout = \"9s\"\nttl = \"20s\"\nmargin = \"2s\"\n", `leasehold.toml:4:7: lease: unsafe: attempt_timeout 9s leaves no room for another attempt after one that hangs; it must be less than 8.48s, half of what renew_every 1s leaves of 17.96s of trust (ttl 20s less 0.2 % clock error less margin 2s) (lower attempt_timeout or raise ttl)`},
+		{"a renewal that is later than its trust", "[lease]\nrenew_every = \"30s\"\n", `leasehold.toml:2:15: lease: unsafe: a renewal is trusted for 26.94s (ttl 30s less 0.2 % clock error less margin 3s), but renew_every 30s + 3 × attempt_timeout 3s + 2 × 1s between them take 41s (raise ttl to at least 45s, or lower the others)`},
+		{"a ttl that is too long", "[lease]\nttl = \"2d\"\n", `leasehold.toml:2:7: lease: ttl, renew_every and attempt_timeout must be at most 1d`},
+
+		// the store
+		{"postgres", "[store]\nurl = \"postgres://u:p@h/db\"\n", `leasehold.toml:2:7: store.url: postgres is not in this version (use "sqlite:leasehold.db")`},
+		{"another database", "[store]\nurl = \"mysql:x\"\n", `leasehold.toml:2:7: store.url: must begin with "sqlite:" (such as "sqlite:leasehold.db")`},
+		{"parameters in the url", "[store]\nurl = \"sqlite:a.db?mode=ro\"\n", `leasehold.toml:2:7: store.url: takes no parameters (such as "sqlite:leasehold.db")`},
+		{"a database in memory", "[store]\nurl = \"sqlite::memory:\"\n", `leasehold.toml:2:7: store.url: must name a file (such as "sqlite:leasehold.db")`},
+		{"a relative path after //", "[store]\nurl = \"sqlite://a.db\"\n", `leasehold.toml:2:7: store.url: must name an absolute path after // (such as "sqlite:///var/lib/leasehold/leasehold.db" or "sqlite:leasehold.db")`},
+
+		// the proxy
+		{"a proxy that is no url", "[connect]\nproxy = \"proxy:3128\"\n", `leasehold.toml:2:9: connect.proxy: must be a URL (such as "http://proxy.example.org:3128")`},
+		{"a proxy of another kind", "[connect]\nproxy = \"ftp://h\"\n", `leasehold.toml:2:9: connect.proxy: must begin with http://, https:// or socks5://`},
+		{"a password in the proxy", "[connect]\nproxy = \"http://u:hunter2@h\"\n", `leasehold.toml:2:9: connect.proxy: a literal secret is refused; put the whole URL in a file and write proxy = { file = "PATH" }, or { env = "HTTPS_PROXY" }`},
+
+		// targets
+		{"a target without name and type", "[[target]]\nurl = \"http://h\"\n", `leasehold.toml:1:3: target #1: name: is missing
+leasehold.toml:1:3: target #1: type: is missing`},
+		{"an empty name", "[[target]]\nname = \"\"\ntype = \"log\"\n", `leasehold.toml:2:8: target #1: name: must not be empty`},
+		{"a name with a blank", "[[target]]\nname = \"a b\"\ntype = \"log\"\n", `leasehold.toml:2:8: target "a b": name: must be letters, digits, ".", "_" and "-", beginning with a letter or digit, at most 128`},
+		{"an unknown target type", "[[target]]\nname = \"a\"\ntype = \"https\"\n", `leasehold.toml:3:8: target "a": type: must be "http" or "log" (did you mean "http"?)`},
+		{"a target type of a later version", "[[target]]\nname = \"a\"\ntype = \"command\"\n", `leasehold.toml:3:8: target "a": type: "command" is not in this version`},
+		{"an http target without url", "[[target]]\nname = \"a\"\ntype = \"http\"\n", `leasehold.toml:1:3: target "a": url: is missing`},
+		{"an http target with an empty url", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"\"\n", `leasehold.toml:4:7: target "a": url: must not be empty`},
+		{"a url of another kind", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"localhost:3000\"\n", `leasehold.toml:4:7: target "a": url: must begin with http:// or https:// (such as "http://127.0.0.1:3000/events")`},
+		{"a url of a later version", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http+unix://x\"\n", `leasehold.toml:4:7: target "a": url: http+unix is not in this version`},
+		{"a url without host", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http:///x\"\n", `leasehold.toml:4:7: target "a": url: has no host (such as "http://127.0.0.1:3000/events")`},
+		{"not a url", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http://[\"\n", `leasehold.toml:4:7: target "a": url: is not a URL (such as "http://127.0.0.1:3000/events")`},
+		{"a password in a url", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http://u:hunter2@h/\"\n", `leasehold.toml:4:7: target "a": url: a literal secret is refused; take user and password out of the URL and write headers = { Authorization = { file = "PATH" } }`},
+		{"a log target with a url", "[[target]]\nname = \"a\"\ntype = \"log\"\nurl = \"http://h\"\nca_file = \"x\"\nheaders = { A = \"b\" }\n", `leasehold.toml:4:7: target "a": url: does not go with a log target (remove it)
+leasehold.toml:5:11: target "a": ca_file: does not go with a log target (remove it)
+leasehold.toml:6:11: target "a": headers: does not go with a log target (remove it)`},
+		{"a blank in an event", app + "events = [\"message\", \"a, b\"]\n", `leasehold.toml:5:22: target "app": events: must be an event type such as "message", or "*"`},
+		{"not an order", app + "order = \"conversations\"\n", `leasehold.toml:5:9: target "app": order: must be "conversation", "installation" or "none" (did you mean "conversation"?)`},
+		{"a negative time-out", app + "timeout = \"-5s\"\n", `leasehold.toml:5:11: target "app": timeout: must be positive (got -5s)`},
+		{"a secret header", app + "headers = { Authorization = \"Bearer hunter2\" }\n", `leasehold.toml:5:29: target "app": headers.Authorization: a literal secret is refused; put it in a file and write Authorization = { file = "/etc/leasehold/app.authorization" }, or { env = "APP_AUTHORIZATION" }`},
+		{"a secret header in its own table", app + "[target.headers]\nX-Api-Key = \"hunter2\"\n", `leasehold.toml:6:13: target "app": headers.X-Api-Key: a literal secret is refused; put it in a file and write X-Api-Key = { file = "/etc/leasehold/app.x-api-key" }, or { env = "APP_X_API_KEY" }`},
+		{"a target twice", app + app, `leasehold.toml:6:8: target "app": name: is defined twice, first at leasehold.toml:1`},
+		{"a target that is not there", app + "[delivery]\ntargets = [\"app\", \"apq\"]\n", `leasehold.toml:6:19: delivery.targets: target "apq" is not defined (did you mean "app"?)`},
+		{"a target where there is none", "[delivery]\ntargets = [\"app\"]\n", `leasehold.toml:2:12: delivery.targets: target "app" is not defined (there is no [[target]])`},
+
+		// installations
+		{"an installation without id and type", "[[installation]]\n", `leasehold.toml:1:3: installation #1: id: is missing
+leasehold.toml:1:3: installation #1: type: is missing`},
+		{"an unknown channel type", "[[installation]]\nid = \"a\"\ntype = \"slak\"\n", `leasehold.toml:3:8: installation "a": type: unknown channel type "slak" (did you mean "slack"?)`},
+		{"a channel type that nothing is close to", "[[installation]]\nid = \"a\"\ntype = \"teams\"\n", `leasehold.toml:3:8: installation "a": type: unknown channel type "teams" (one of heartbeat, slack, socket, bare)`},
+		{"an installation twice", "[[installation]]\nid = \"a\"\ntype = \"bare\"\n[[installation]]\nid = \"a\"\ntype = \"bare\"\n", `leasehold.toml:5:6: installation "a": id: is defined twice, first at leasehold.toml:1`},
+		{"an id with a colon", "[[installation]]\nid = \"loop:a\"\ntype = \"bare\"\n", `leasehold.toml:2:6: installation "loop:a": id: must be letters, digits, ".", "_" and "-", beginning with a letter or digit, at most 128`},
+		{"targets of an installation that are not there", app + "[[installation]]\nid = \"a\"\ntype = \"bare\"\ntargets = [\"ap\"]\n", `leasehold.toml:8:12: installation "a": targets: target "ap" is not defined (did you mean "app"?)`},
+		{"via nobody", "[[installation]]\nid = \"a\"\ntype = \"bare\"\nvia = \"b\"\n", `leasehold.toml:4:7: installation "a": via: installation "b" is not defined`},
+		{"via itself", "[[installation]]\nid = \"a\"\ntype = \"bare\"\nvia = \"a\"\n", `leasehold.toml:4:7: installation "a": via: an installation cannot ride on itself`},
+		{"via a rider", "[[installation]]\nid = \"a\"\ntype = \"bare\"\n[[installation]]\nid = \"b\"\ntype = \"bare\"\nvia = \"a\"\n[[installation]]\nid = \"c\"\ntype = \"bare\"\nvia = \"b\"\n", `leasehold.toml:11:7: installation "c": via: installation "b" has no connection of its own: it rides on "a" (write via = "a")`},
+		{"via another type", "[[installation]]\nid = \"a\"\ntype = \"heartbeat\"\n[[installation]]\nid = \"b\"\ntype = \"bare\"\nvia = \"a\"\n", `leasehold.toml:7:7: installation "b": via: installation "a" is of another type, "heartbeat"`},
+		{"a config that is no table", "[[installation]]\nid = \"a\"\ntype = \"bare\"\nconfig = 1\n", `leasehold.toml:4:10: installation "a": config: must be a table, not a whole number`},
+
+		// the keys of a channel type
+		{"a required key that is missing", "[[installation]]\nid = \"a\"\ntype = \"socket\"\n[installation.config]\ntls.name = \"h\"\n", `leasehold.toml:4:15: installation "a": url: is missing`},
+		{"a config that is missing", "[[installation]]\nid = \"a\"\ntype = \"socket\"\n", `leasehold.toml:1:3: installation "a": tls.name: is missing
+leasehold.toml:1:3: installation "a": url: is missing`},
+		{"a required key that is empty", strings.Replace(acme, "ws://h", "", 1), `leasehold.toml:5:7: installation "acme": url: must not be empty`},
+		{"an unknown key of a type", acme + "ping_evry = \"3s\"\n", `leasehold.toml:7:1: installation "acme": ping_evry: unknown key (did you mean "ping_every"?)`},
+		{"a key of a type that has none", "[[installation]]\nid = \"a\"\ntype = \"bare\"\n[installation.config]\nx = 1\n", `leasehold.toml:5:1: installation "a": x: unknown key`},
+		{"a common key in the config", acme + "enabled = false\n", `leasehold.toml:7:1: installation "acme": enabled: belongs to [[installation]], not to its config (move it above [installation.config])`},
+		{"another common key in the config", acme + "targets = [\"x\"]\n", `leasehold.toml:7:1: installation "acme": targets: belongs to [[installation]], not to its config (move it above [installation.config])`},
+		{"a key of the type outside the config", "[[installation]]\nid = \"a\"\ntype = \"heartbeat\"\nevery = \"1m\"\n", `leasehold.toml:4:1: installation "a": every: unknown key (a key of the channel type: move it under [installation.config])`},
+		{"a word that a type does not know", acme + "mode = \"texts\"\n", `leasehold.toml:7:8: installation "acme": mode: must be "text" or "binary"`},
+		{"a number beyond a type's bound", acme + "retries = 10\n", `leasehold.toml:7:11: installation "acme": retries: must be at most 9 (got 10)`},
+		{"a number beyond a type's width", acme + "rules = [{ pointer = \"/id\", weight = 256 }]\n", `leasehold.toml:7:38: installation "acme": rules[0].weight: is out of range`},
+		{"a negative number for an unsigned", acme + "[[installation.config.rules]]\npointer = \"/id\"\nweight = -1\n", `leasehold.toml:9:10: installation "acme": rules[0].weight: is out of range`},
+		{"a float beyond its width", acme + "small = 1e39\n", `leasehold.toml:7:9: installation "acme": small: is out of range`},
+		{"a required key of a list's table", acme + "rules = [{ weight = 1 }]\n", `leasehold.toml:7:10: installation "acme": rules[0].pointer: is missing`},
+		{"an unknown key in a type's table", acme + "tls.skp = true\n", `leasehold.toml:7:5: installation "acme": tls.skp: unknown key (did you mean "skip"?)`},
+		{"not a type's duration", acme + "idle = \"5 minutes\"\n", `leasehold.toml:7:8: installation "acme": idle: it is not a duration such as 30s`},
+		{"a type's zero duration", acme + "ping_every = \"0s\"\n", `leasehold.toml:7:14: installation "acme": ping_every: must be positive (got 0)`},
+		{"not what a type reads", acme + "shape = \"x\"\n", `leasehold.toml:7:9: installation "acme": shape: is not what the type reads`},
+		{"what JSON cannot carry", acme + "free = { a = [1, { b = inf }] }\nany = 99999999999999999999\n", `leasehold.toml:7:24: installation "acme": free.a[1].b: is out of range
+leasehold.toml:8:7: installation "acme": any: is out of range`},
+
+		// secrets
+		{"a literal secret", acme + "app_token = \"hunter2\"\n", `leasehold.toml:7:13: installation "acme": app_token: a literal secret is refused; put it in a file and write app_token = { file = "/etc/leasehold/acme.app_token" }, or { env = "ACME_APP_TOKEN" }`},
+		{"a literal secret in a tagged string", acme + "pin = \"hunter2\"\n", `leasehold.toml:7:7: installation "acme": pin: a literal secret is refused; put it in a file and write pin = { file = "/etc/leasehold/acme.pin" }, or { env = "ACME_PIN" }`},
+		{"a literal secret that is a number", acme + "pin = 1234\n", `leasehold.toml:7:7: installation "acme": pin: a literal secret is refused; put it in a file and write pin = { file = "/etc/leasehold/acme.pin" }, or { env = "ACME_PIN" }`},
+		{"a secret in the store", acme + "app_token = { secret = \"x\" }\n", `leasehold.toml:7:15: installation "acme": app_token.secret: not in this version (use { env = "NAME" }, { file = "PATH" } or { credential = "NAME" })`},
+		{"a secret from a command", acme + "app_token = { command = [\"vault\"] }\n", `leasehold.toml:7:15: installation "acme": app_token.command: not in this version (use { env = "NAME" }, { file = "PATH" } or { credential = "NAME" })`},
+		{"an unknown reference", acme + "app_token = { fil = \"x\" }\n", `leasehold.toml:7:15: installation "acme": app_token.fil: unknown kind of reference (did you mean "file"?)`},
+		{"an empty reference", acme + "app_token = {}\n", `leasehold.toml:7:13: installation "acme": app_token: must have one of env, file and credential (got 0)`},
+		{"two references", acme + "app_token = { env = \"X\", file = \"y\" }\n", `leasehold.toml:7:13: installation "acme": app_token: must have one of env, file and credential (got 2)`},
+		{"a reference that names nothing", acme + "app_token = { file = \"\" }\n", `leasehold.toml:7:22: installation "acme": app_token.file: must not be empty`},
+		{"a reference to a number", acme + "app_token = { env = 5 }\n", `leasehold.toml:7:21: installation "acme": app_token.env: must be a string, not a whole number`},
+		{"the secret in place of the variable", acme + "app_token = { env = \"hunter-2\" }\n", `leasehold.toml:7:21: installation "acme": app_token.env: must be the name of an environment variable, without $ and without its value`},
+		{"a path as a credential", acme + "app_token = { credential = \"../x\" }\n", `leasehold.toml:7:28: installation "acme": app_token.credential: must be the name of a file in $CREDENTIALS_DIRECTORY, without a folder`},
+		{"a secret header of a type", acme + "headers = { Cookie = \"hunter2\" }\n", `leasehold.toml:7:22: installation "acme": headers.Cookie: a literal secret is refused; put it in a file and write Cookie = { file = "/etc/leasehold/acme.cookie" }, or { env = "ACME_COOKIE" }`},
+		{"a required secret that is missing", slack + "bot_token = { env = \"X\" }\n", `leasehold.toml:4:15: installation "acme": app_token: is missing`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sameLines(t, faultsIn(t, map[string]string{"leasehold.toml": c.text}), strings.Split(c.want, "\n"))
+		})
+	}
+}
+
+func TestAllFaultsComeOutAtOnceInOrder(t *testing.T) {
+	got := faultsIn(t, map[string]string{
+		"leasehold.toml": `
+[node]
+nam = "x"
+weight = 3
+[lease]
+ttl = 30
+[log]
+level = loud
+format = "jsn"
+[[target]]
+name = "app"
+type = "http"
+timeout = "-1s"
+`,
+		"conf.d/20-b.toml": "[[installation]]\nid = \"a\"\ntype = \"slak\"\nvia = 7\n",
+		"conf.d/10-a.toml": "[store]\nurl = \"postgres://h\"\n",
+	}, "LEASEHOLD_LOG_LEVL=info", "LEASEHOLD_LEASE_MARGIN=soon")
+	sameLines(t, got, []string{
+		`leasehold.toml:3:1: node.nam: unknown key (did you mean "name"?)`,
+		`leasehold.toml:4:1: node.weight: not in this version`,
+		`leasehold.toml:6:7: lease.ttl: must be a string in quotes, not a whole number (such as ttl = "30s")`,
+		`leasehold.toml:8:9: not TOML: unexpected character U+006C 'l' at start of value`,
+		`leasehold.toml:9:10: log.format: must be "auto", "json" or "text" (did you mean "json"?)`,
+		`leasehold.toml:13:11: target "app": timeout: must be positive (got -1s)`,
+		`conf.d/10-a.toml:2:7: store.url: postgres is not in this version (use "sqlite:leasehold.db")`,
+		`conf.d/20-b.toml:3:8: installation "a": type: unknown channel type "slak" (did you mean "slack"?)`,
+		`conf.d/20-b.toml:4:7: installation "a": via: must be a string, not a whole number`,
+		`environment: LEASEHOLD_LEASE_MARGIN: must be a duration such as "30s", "5m", "1h" or "7d"`,
+		`environment: LEASEHOLD_LOG_LEVL: is not a key of the config (did you mean LEASEHOLD_LOG_LEVEL?)`,
+	})
+}
+
+func TestNothingIsMissingFromAFileThatDoesNotParse(t *testing.T) {
+	got := faultsIn(t, map[string]string{"leasehold.toml": "[delivery]\ntargets = [\"app\"]\n[[target]]\nname = app\ntype = \"http\"\n"})
+	sameLines(t, got, []string{`leasehold.toml:4:8: not TOML: unexpected character U+0061 'a' at start of value`})
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestTheStructsAreTheManual(t *testing.T) {
+	documented := map[string]string{}
+	for _, file := range []string{"config.go", "delivery.go", "upkeep.go"} {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range s.Fields.List {
+					for _, name := range field.Names {
+						documented[spec.Name.Name+"."+name.Name] = field.Doc.Text()
+					}
+				}
+			}
+			return true
+		})
+	}
+	var visit func(reflect.Type)
+	visit = func(s reflect.Type) {
+		for _, f := range fields(s) {
+			name := s.Name() + "." + s.Field(f.index).Name
+			doc := documented[name]
+			if !strings.HasPrefix(doc, s.Field(f.index).Name+" ") || !strings.Contains(doc, ".") {
+				t.Errorf("%s: got comment %q, want a sentence that begins with the field's name", name, doc)
+			}
+			elem := f.typ
+			if elem.Kind() == reflect.Slice {
+				elem = elem.Elem()
+			}
+			table := shapeOf(elem) == tableShape
+			hasDefault := f.tag.Get("default") != "" || regexp.MustCompile(`[Dd]efault`).MatchString(doc)
+			required := f.tag.Get("required") != "" || name == "Target.URL"
+			if !table && !hasDefault && !required && f.tag.Get("later") != "true" && s.Name() != "Task" {
+				t.Errorf("%s: got no default in tag or comment, want one", name)
+			}
+			if table {
+				visit(elem)
+			}
+		}
+	}
+	visit(configType)
+}
+
+func TestKeysOfLaterVersionsAreThere(t *testing.T) {
+	want := strings.Fields(`node.weight store.master_key store.poll_only store.auto_restore
+		delivery.deny_cidrs delivery.backlog_max delivery.on_full
+		target.command target.kinds target.match target.batch target.gzip target.client_cert target.client_key
+		installation.interactions
+		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key health.ping_url
+		retention.messages retention.audit tasks.key_reload.every tasks.config_reload.every tasks.backup.every`)
+	var got []string
+	keysOf(configType, "", false, func(path string, _ field, later bool) {
+		if later {
+			got = append(got, path)
+		}
+	})
+	sameLines(t, got, want)
+
+	t.Run("each is refused with its name", func(t *testing.T) {
+		for _, path := range want {
+			table, key := path[:strings.LastIndex(path, ".")], path[strings.LastIndex(path, ".")+1:]
+			text := "[" + table + "]\n" + key + " = 1\n"
+			label := path
+			if table == "target" {
+				text, label = "[[target]]\nname = \"a\"\ntype = \"log\"\n"+key+" = 1\n", `target "a": `+key
+			} else if table == "installation" {
+				text, label = "[[installation]]\nid = \"a\"\ntype = \"bare\"\n"+key+" = 1\n", `installation "a": `+key
+			}
+			faults := faultsIn(t, map[string]string{"leasehold.toml": text})
+			if len(faults) != 1 || !strings.HasSuffix(faults[0], ":1: "+label+": not in this version") {
+				t.Errorf("%s: got %q, want one fault: not in this version", path, faults)
+			}
+		}
+	})
+}
+
+func TestVariablesOfKeysAreUnique(t *testing.T) {
+	seen := map[string]string{}
+	keysOf(configType, "", false, func(path string, _ field, _ bool) {
+		name := envName(path)
+		if other, twice := seen[name]; twice {
+			t.Errorf("got %s for both %s and %s, want one each", name, path, other)
+		}
+		seen[name] = path
+	})
+}

@@ -1,0 +1,89 @@
+package config
+
+// Admin is the table [admin].
+type Admin struct {
+	// Listen is where the HTTP API listens, an address or a list of them.
+	Listen []string `toml:"listen" later:"true"`
+	// Socket is the local socket of the running program, mode 0660. Default:
+	// leasehold.sock in the runtime folder; in node.data_dir when that is set,
+	// so that two copies do not meet.
+	Socket Path `toml:"socket"`
+	// AllowedHosts are the names under which the API may be called.
+	AllowedHosts []string `toml:"allowed_hosts" later:"true"`
+	// TLSCert is the PEM file of the API's certificate.
+	TLSCert Path `toml:"tls_cert" later:"true"`
+	// TLSKey is the PEM file of its key.
+	TLSKey Path `toml:"tls_key" later:"true"`
+}
+
+// Health is the table [health].
+type Health struct {
+	// PingURL is called every minute while all is well.
+	PingURL Value `toml:"ping_url" later:"true"`
+}
+
+// Retention is the table [retention]. The sweeper deletes what is older.
+type Retention struct {
+	// Events is how long an event is kept once all its deliveries are done.
+	// Default 7 d.
+	Events Duration `toml:"events" default:"7d" positive:"true"`
+	// Dead is how long a dead letter is kept with its payload. Default 30 d.
+	Dead Duration `toml:"dead" default:"30d" positive:"true"`
+	// Messages is how long a message that we sent is kept.
+	Messages Duration `toml:"messages" later:"true"`
+	// Audit is how long the audit is kept.
+	Audit Duration `toml:"audit" later:"true"`
+}
+
+// Tasks is the table [tasks]: one table for each maintenance loop.
+type Tasks struct {
+	// Sweeper deletes what is past its retention.
+	Sweeper Sweeper `toml:"sweeper"`
+	// Upkeep keeps the database file small and watches the disk.
+	Upkeep Upkeep `toml:"upkeep"`
+	// SelfAudit looks for events that were written out of order.
+	SelfAudit SelfAudit `toml:"self_audit"`
+	// KeyReload loads signing keys and secret files again.
+	KeyReload Task `toml:"key_reload" later:"true"`
+	// ConfigReload applies a changed file.
+	ConfigReload Task `toml:"config_reload" later:"true"`
+	// Backup copies the database.
+	Backup Task `toml:"backup" later:"true"`
+}
+
+// Sweeper is the table [tasks.sweeper].
+type Sweeper struct {
+	// Every is the time between two cycles. Default 1 h.
+	Every Duration `toml:"every" default:"1h" positive:"true"`
+	// Batch is how many rows one transaction deletes; events wait that long.
+	// Default 500: some milliseconds on a slow disk.
+	Batch int `toml:"batch" default:"500" min:"1" max:"100000"`
+}
+
+// Upkeep is the table [tasks.upkeep].
+type Upkeep struct {
+	// Every is the time between two cycles. Default 1 h.
+	Every Duration `toml:"every" default:"1h" positive:"true"`
+}
+
+// SelfAudit is the table [tasks.self_audit].
+type SelfAudit struct {
+	// Every is the time between two cycles. Default 10 min.
+	Every Duration `toml:"every" default:"10m" positive:"true"`
+}
+
+// Task is the table of a task of a later version.
+type Task struct {
+	// Every is the time between two cycles.
+	Every Duration `toml:"every"`
+}
+
+// Log is the table [log].
+type Log struct {
+	// Level is the least that is written: "debug", "info", "warn" or "error".
+	// Default info: what an operator wants to read.
+	Level string `toml:"level" default:"info" oneof:"debug info warn error"`
+	// Format is "json", "text", or "auto": text on a terminal, else JSON lines.
+	// Default auto.
+	Format string `toml:"format" default:"auto" oneof:"auto json text"`
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// secret takes a field that only a reference may fill.
+func (w *walker) secret(n *node, v reflect.Value, path string) {
+	if n.kind != tableKind {
+		w.literal(n, path)
+		return
+	}
+	if ref, ok := w.reference(n, path); ok && v.Type() == referenceType {
+		v.Set(reflect.ValueOf(ref))
+	}
+}
+
+// maybe takes a field that a literal string or a reference may fill.
+func (w *walker) maybe(n *node, v reflect.Value, path string) {
+	value := Value{Literal: n.text}
+	switch n.kind {
+	case stringKind:
+	case tableKind:
+		ref, ok := w.reference(n, path)
+		if !ok {
+			return
+		}
+		value = Value{Reference: ref}
+	default:
+		w.wrong(n, path, `a string or a reference such as { env = "NAME" }`, "")
+		return
+	}
+	if v.Type() == valueType {
+		v.Set(reflect.ValueOf(value))
+	}
+}
+
+// kinds are the references of this version; the others are of a later one.
+var kinds = []string{"env", "file", "credential"}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// reference reads { env = "X" } and its like. It makes a file absolute in the
+// tree, too, because the tree becomes the installation's JSON.
+func (w *walker) reference(n *node, path string) (Reference, bool) {
+	var ref Reference
+	for _, e := range n.entries {
+		x := e.value
+		switch e.key {
+		case "env", "file", "credential":
+			ref = Reference{Kind: e.key, Name: x.text}
+			if x.kind != stringKind {
+				w.wrong(x, path, "a string", "")
+			} else if message := misnamed(ref); message != "" {
+				w.fail(x, path, message, "")
+			}
+		case "secret", "command":
+			w.fail(x, path, notYet, `use { env = "NAME" }, { file = "PATH" } or { credential = "NAME" }`, e.pos)
+		default:
+			w.fail(x, path, "unknown kind of reference", either(e.key, kinds), e.pos)
+		}
+	}
+	if len(n.entries) != 1 && !w.bad[path] {
+		w.fail(n, path, fmt.Sprintf("must have one of env, file and credential (got %d)", len(n.entries)), "")
+	}
+	if w.bad[path] {
+		return Reference{}, false
+	}
+	switch ref.Kind {
+	case "file":
+		ref.Name = w.absolute(ref.Name)
+		n.entries[0].value.text = ref.Name
+	case "env":
+		w.envs[ref.Name] = true
+	}
+	w.uses = append(w.uses, Use{n.pos, n.label(), ref})
+	return ref, true
+}
+
+// misnamed says what keeps a reference from being one. It does not repeat the
+// name: people paste the secret itself there.
+func misnamed(r Reference) string {
+	switch {
+	case r.Name == "":
+		return "must not be empty"
+	case r.Kind == "env" && !variable.MatchString(r.Name):
+		return "must be the name of an environment variable, without $ and without its value"
+	case r.Kind == "credential" && (strings.ContainsAny(r.Name, `/\`) || r.Name == "." || r.Name == ".."):
+		return "must be the name of a file in $CREDENTIALS_DIRECTORY, without a folder"
+	case strings.ContainsRune(r.Name, 0):
+		return "must not contain NUL"
+	}
+	return ""
+}
+
+// literal refuses a secret that stands in the file, with what to write instead.
+func (w *walker) literal(n *node, path string) {
+	id := ""
+	for x := n; x.parent != nil && id == ""; x = x.parent {
+		if o := x.owner(); o != nil {
+			id = o.id()
+		} else if x.parent.parent == nil {
+			id = x.name // the table, for keys that belong to no installation or target
+		}
+	}
+	id, key := cmp.Or(tame(id), "leasehold"), tame(n.name)
+	file := filepath.ToSlash(filepath.Join(w.host.system, id+"."+strings.ToLower(key)))
+	env := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(id + "_" + key))
+	w.fail(n, path, fmt.Sprintf(
+		`a literal secret is refused; put it in a file and write %s = { file = "%s" }, or { env = "%s" }`,
+		bare(n.name), file, env), "")
+}
+
+// tame makes a word that is safe in the name of a file.
+func tame(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
+			return r
+		}
+		return '-'
+	}, s)
+	return strings.TrimLeft(s[:min(len(s), 64)], ".-")
+}
+
+// secretWords are in the names of headers that carry credentials.
+var secretWords = []string{"authorization", "cookie", "token", "secret", "api-key", "apikey", "api_key", "password"}
+
+func looksSecret(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range secretWords {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
