@@ -15,7 +15,6 @@ entries=$(go list $tools -m -f '{{.Dir}}' golang.org/x/vulndb)/data/osv
 "$work/indexdb" -vulns "$entries" -out "$work/db"
 
 for os in linux windows darwin; do
-	echo "$os:"
-	GOOS=$os CGO_ENABLED=0 "$work/govulncheck" -db "file://$work/db" -format json ./... >"$work/scan"
-	"$work/vulngate" <"$work/scan"
+	GOOS=$os CGO_ENABLED=0 "$work/govulncheck" -db "file://$work/db" -format json ./... >>"$work/scans"
 done
+"$work/vulngate" <"$work/scans"

@@ -1,5 +1,6 @@
 // Command vulngate decides whether what govulncheck found is ours to mend. It
-// reads the output of "govulncheck -format json" on standard input.
+// reads the output of "govulncheck -format json", of one scan or of several, on
+// standard input.
 //
 // A vulnerability that the program calls fails the gate. The one exception goes
 // by module, never by id: one in the Go standard library whose fix this machine's
@@ -63,7 +64,7 @@ type frame struct {
 	Function string `json:"function"`
 }
 
-// read collects the messages of one scan. A scan without a configuration, or one
+// read collects the messages of the scans. A scan without a configuration, or one
 // that considered no entry at all, has looked at nothing: the standard library
 // alone has dozens.
 func read(in io.Reader) (*report, error) {
