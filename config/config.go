@@ -97,8 +97,8 @@ type Lease struct {
 // Connect is the table [connect].
 type Connect struct {
 	// PerTypeRate is how many dials per second are begun for each channel type.
-	// Default 20: below what platforms take for an attack.
-	PerTypeRate float64 `toml:"per_type_rate" default:"20" positive:"true" max:"10000"`
+	// Default 50: a thousand are back in twenty seconds.
+	PerTypeRate float64 `toml:"per_type_rate" default:"50" positive:"true" max:"10000"`
 	// InFlight is how many dials, of all types, may be unanswered at once.
 	// Default 64.
 	InFlight int `toml:"in_flight" default:"64" min:"1" max:"10000"`

@@ -6,8 +6,8 @@ type Delivery struct {
 	// [] is nowhere. Default: every [[target]] of the files.
 	Targets []string `toml:"targets"`
 	// Concurrency is how many deliveries, of all targets, are in flight at once.
-	// Default 64.
-	Concurrency int `toml:"concurrency" default:"64" min:"1" max:"4096"`
+	// Default 256.
+	Concurrency int `toml:"concurrency" default:"256" min:"1" max:"4096"`
 	// DenyCIDRs are addresses that no target may have, looked at after DNS.
 	DenyCIDRs []string `toml:"deny_cidrs" later:"true"`
 	// BacklogMax bounds what waits for delivery.
@@ -27,8 +27,8 @@ type Target struct {
 	URL string `toml:"url"`
 	// Command is the program that a command target runs, with its arguments.
 	Command []string `toml:"command" later:"true"`
-	// Events lists the event types to deliver; ["*"] is all of them.
-	// Default message, command and action.
+	// Events lists the event types to deliver: "message", a family as
+	// "message.*", or "*" for all of them. Default message, command and action.
 	Events []string `toml:"events" default:"message,command,action"`
 	// Kinds narrows events to kinds of conversation.
 	Kinds []string `toml:"kinds" later:"true"`
@@ -39,15 +39,16 @@ type Target struct {
 	// MaxAge is how old an event may get before it is given up: chat goes stale
 	// in a day, telemetry may want "30d". Default 24 h.
 	MaxAge Duration `toml:"max_age" default:"24h" positive:"true"`
-	// MaxAttempts is how often one event may fail by its own fault; a target that
-	// is down costs none. Default 10: what the waits between them fit into 24 h.
-	MaxAttempts int `toml:"max_attempts" default:"10" min:"1" max:"1000"`
+	// MaxAttempts is how often one event may fail by its own fault before it is
+	// given up, an hour old at least; a target that is down costs none. Default
+	// 12: their waits pass 24 h, so that max_age comes first unless it is raised.
+	MaxAttempts int `toml:"max_attempts" default:"12" min:"1" max:"1000"`
 	// Order says what is delivered one at a time: "conversation" (each thread of
 	// a conversation by itself), "installation", or "none". Default conversation.
 	Order string `toml:"order" default:"conversation" oneof:"conversation installation none"`
 	// Concurrency is how many deliveries to this target are in flight at once.
-	// Default 16.
-	Concurrency int `toml:"concurrency" default:"16" min:"1" max:"4096"`
+	// Default 32.
+	Concurrency int `toml:"concurrency" default:"32" min:"1" max:"4096"`
 	// OnFailure says what a conversation does after three quick tries of one
 	// event: "skip" goes on with the next, "hold" waits. Default skip.
 	OnFailure string `toml:"on_failure" default:"skip" oneof:"skip hold"`

@@ -127,7 +127,7 @@ func TestTheExampleFile(t *testing.T) {
 			{c.Lease.TTL.String(), "30s"},
 			{c.Retention.Dead.String(), "30d"},
 			{c.Tasks.Sweeper.Batch, 500},
-			{c.Connect.PerTypeRate, 20.0},
+			{c.Connect.PerTypeRate, 50.0},
 		} {
 			if x.got != x.want {
 				t.Errorf("got %v, want %v", x.got, x.want)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,12 +113,7 @@ func hasTime(n *node) bool {
 			return true
 		}
 	}
-	for _, item := range n.items {
-		if hasTime(item) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.items, hasTime)
 }
 
 func hasOddFloat(text string) bool {

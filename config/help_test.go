@@ -46,7 +46,7 @@ type testRule struct {
 
 type socketConfig struct {
 	URL       string              `json:"url" channel:"required,connection"`
-	AppToken  testSecret          `json:"app_token,omitempty" channel:"connection"`
+	AppToken  testSecret          `json:"app_token" channel:"connection"`
 	Pin       string              `json:"pin" channel:"secret"`
 	Headers   map[string]testText `json:"headers"`
 	PingEvery testSpan            `json:"ping_every" default:"30s" positive:"true"`
@@ -62,12 +62,12 @@ type socketConfig struct {
 		Skip bool   `json:"skip"`
 	} `json:"tls"`
 	Shape  testJSON       `json:"shape"`
-	Free   map[string]any `json:"free"`
+	Free   map[string]any `json:"free,omitempty"`
 	Any    any            `json:"any"`
 	Hidden string
 }
 
-// slimConfig is socketConfig without what must be there.
+// slackConfig has keys of the connection and keys of a rider.
 type slackConfig struct {
 	AppToken testSecret `json:"app_token" channel:"required,connection"`
 	BotToken testSecret `json:"bot_token" channel:"required"`

@@ -14,8 +14,6 @@ const (
 	RetryGap = time.Second
 	// Attempts is how many attempts to renew must fit before trust ends.
 	Attempts = 3
-	// closing is what of lease.margin the closing of all sockets may take.
-	closing = 2 * time.Second
 )
 
 // Trust is how long after sending a renewal a node may act on it: TTL less the

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -83,7 +84,7 @@ via = "acme"
 			{"retention.events", c.Retention.Events.String(), "1d12h"},
 			{"target app", c.Targets[0], Target{
 				Name: "app", Type: "http", URL: "https://example.org/events?x=1", Events: []string{"*"},
-				Timeout: 30e9, MaxAge: 86400e9, MaxAttempts: 10, Order: "conversation", Concurrency: 16, OnFailure: "skip",
+				Timeout: 30e9, MaxAge: 86400e9, MaxAttempts: 12, Order: "conversation", Concurrency: 32, OnFailure: "skip",
 				Headers: map[string]Value{"Authorization": {Reference: Reference{"file", dir + "/auth"}}, "X-Site": {Literal: "berlin"}},
 				Pos:     Pos{dir + "/leasehold.toml", 19, 3},
 			}},
@@ -433,6 +434,19 @@ func TestPlacesOfTheMachine(t *testing.T) {
 		}
 	})
 
+	t.Run("windows", func(t *testing.T) {
+		// With paths of this system: only it can tell whether one is absolute.
+		vars := readEnv([]string{"AppData=/a", "localappdata=/l", "PROGRAMDATA=/p"}, "windows")
+		h := host{goos: "windows", vars: vars}
+		if got, want := [...]string{h.user(), h.data(), h.runtimeFolder()}, [...]string{"/a/leasehold", "/l/leasehold", ""}; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		delete(vars, "LOCALAPPDATA")
+		if got, want := h.data(), "/p/leasehold/data"; got != want {
+			t.Errorf("without a user's folder: got %q, want %q", got, want)
+		}
+	})
+
 	t.Run("this machine has places", func(t *testing.T) {
 		h, err := thisHost(Source{Env: []string{"HOME=/h"}})
 		if err != nil || h.name == "" || !filepath.IsAbs(h.cwd) || h.system == "" {
@@ -492,4 +506,20 @@ func TestValidateOfCode(t *testing.T) {
 		`delivery.targets: target "none" is not defined (one of a)`,
 		`target "a": url: does not go with a log target (remove it)`,
 	})
+}
+
+func BenchmarkLoad(b *testing.B) {
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "[[installation]]\nid = \"i%d\"\ntype = \"slack\"\nconfig = { app_token = { env = \"A\" }, bot_token = { env = \"B\" } }\n", i)
+	}
+	dir := b.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "leasehold.toml"), []byte(text.String()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := load(testSource(dir), testHost(dir)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

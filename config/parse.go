@@ -62,7 +62,7 @@ func (p *builder) run() {
 		end := 0 // of the last good expression
 		toml.Reset(p.data[p.base:])
 		for toml.NextExpression() {
-			end = p.expression(&toml, toml.Expression())
+			end = p.expression(toml.Expression())
 			failing = false
 		}
 		err := toml.Error()
@@ -71,8 +71,7 @@ func (p *builder) run() {
 		}
 		begin := p.next(p.base + end)
 		at := begin
-		var bad *unstable.ParserError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*unstable.ParserError](err); ok {
 			// As the TOML parser finds an offset itself; 0 capacity = it has none.
 			if off := len(p.data) - cap(bad.Highlight); off >= p.base && off < len(p.data) {
 				at, begin = off, min(off, begin)
@@ -117,7 +116,7 @@ func (p *builder) resume(begin, off int) int {
 
 // expression puts a header or a key into the tree and returns the offset of its
 // end, from base.
-func (p *builder) expression(toml *unstable.Parser, x *unstable.Node) int {
+func (p *builder) expression(x *unstable.Node) int {
 	keys := p.keys(x.Key())
 	last := keys[len(keys)-1]
 	switch x.Kind {

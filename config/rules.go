@@ -189,7 +189,7 @@ func bound(x reflect.Value, text string) (float64, bool) {
 		return 0, false
 	}
 	b := reflect.New(x.Type())
-	if u, ok := b.Interface().(encoding.TextUnmarshaler); ok {
+	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](b); ok {
 		if err := u.UnmarshalText([]byte(text)); err == nil {
 			return numeric(b.Elem())
 		}
@@ -200,7 +200,7 @@ func bound(x reflect.Value, text string) (float64, bool) {
 
 // printable is a number or duration as one would write it.
 func printable(x reflect.Value) string {
-	if m, ok := x.Interface().(encoding.TextMarshaler); ok {
+	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](x); ok {
 		if b, err := m.MarshalText(); err == nil {
 			return string(b)
 		}

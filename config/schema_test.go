@@ -78,9 +78,10 @@ func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 			table, key := path[:strings.LastIndex(path, ".")], path[strings.LastIndex(path, ".")+1:]
 			text := "[" + table + "]\n" + key + " = 1\n"
 			label := path
-			if table == "target" {
+			switch table {
+			case "target":
 				text, label = "[[target]]\nname = \"a\"\ntype = \"log\"\n"+key+" = 1\n", `target "a": `+key
-			} else if table == "installation" {
+			case "installation":
 				text, label = "[[installation]]\nid = \"a\"\ntype = \"bare\"\n"+key+" = 1\n", `installation "a": `+key
 			}
 			faults := faultsIn(t, map[string]string{"leasehold.toml": text})

@@ -144,8 +144,7 @@ func resolved(path string) string {
 
 // cause is an error of the file system without the path, which stands before it.
 func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

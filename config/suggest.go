@@ -12,7 +12,7 @@ func (w *walker) unknown(n *node, e entry, v reflect.Value, path string) {
 	message, hint := "unknown key", ""
 	names := keyNames(w.fields(v.Type()))
 	switch near, ok := closest(e.key, names); {
-	case w.channel && isName(e.key, keyNames(w.fields(installationType))):
+	case w.channel && n.parent.owner() != nil && e.key != "config" && isName(e.key, keyNames(w.fields(installationType))):
 		message = "belongs to [[installation]], not to its config"
 		hint = "move it above [installation.config]"
 	case ok:
@@ -67,7 +67,8 @@ func either(s string, names []string) string {
 	if near, ok := closest(s, names); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	if len(names) == 0 {
+	const most = 20 // more would not be read
+	if len(names) == 0 || len(names) > most {
 		return ""
 	}
 	return "one of " + strings.Join(names, ", ")
@@ -80,6 +81,7 @@ func closest(s string, names []string) (string, bool) {
 	if len(s) > longest {
 		return "", false
 	}
+	names = names[:min(len(names), 1000)] // of thousands of ids, any may be close
 	best, least := "", min(max(1, len(s)/3), len(s)-1)+1
 	for _, name := range names {
 		if name == s || len(name) > longest {

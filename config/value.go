@@ -22,8 +22,9 @@ func (Value) MaybeSecret() {}
 // IsZero reports whether there is neither a literal nor a reference.
 func (v Value) IsZero() bool { return v == Value{} }
 
-// Resolver returns the secret behind a reference. Secrets.Resolve is one.
-type Resolver func(kind, name string) (string, error)
+// Resolver returns the secret behind a reference. Secrets.Resolve is one; any
+// function of this shape is.
+type Resolver = func(kind, name string) (string, error)
 
 // Resolve returns the literal, or what the reference refers to.
 func (v Value) Resolve(resolve Resolver) (string, error) {

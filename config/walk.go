@@ -126,11 +126,11 @@ func (w *walker) table(n *node, v reflect.Value, path string, later bool) {
 			w.where[sub] = e.value.pos
 		}
 	}
-	if inst, ok := v.Addr().Interface().(*Installation); ok {
+	if inst, ok := reflect.TypeAssert[*Installation](v.Addr()); ok {
 		inst.Pos = n.pos
 		w.installation(n, inst, path)
 	}
-	if t, ok := v.Addr().Interface().(*Target); ok {
+	if t, ok := reflect.TypeAssert[*Target](v.Addr()); ok {
 		t.Pos = n.pos
 	}
 	if w.channel {

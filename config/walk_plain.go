@@ -165,14 +165,14 @@ func literalNode(t reflect.Type, name, text string, pos Pos) (*node, bool) {
 		n.kind, ok = floatKind, err == nil || errors.Is(err, strconv.ErrRange)
 	case reflect.Slice:
 		n.kind = listKind
-		for _, s := range strings.Split(text, ",") {
+		for s := range strings.SplitSeq(text, ",") {
 			if s = strings.TrimSpace(s); s != "" {
 				ok = item(t.Elem(), s) && ok
 			}
 		}
 	case reflect.Map:
 		n.kind = tableKind
-		for _, s := range strings.Split(text, ",") {
+		for s := range strings.SplitSeq(text, ",") {
 			key, value, found := strings.Cut(s, "=")
 			key = strings.TrimSpace(key)
 			if x, good := literalNode(t.Elem(), "", strings.TrimSpace(value), pos); found && good && key != "" && n.get(key) == nil {

@@ -67,7 +67,7 @@ func TestSize(t *testing.T) {
 func TestClosest(t *testing.T) {
 	names := []string{"ttl", "timeout", "renew_every", "slack", "name"}
 	for s, want := range map[string]string{
-		"tttl": "ttl", "timeuot": "timeout", "TIMEOUT": "timeout", "renew_evry": "renew_every", "slakc": "slack", "nme": "name", "nmae": "name",
+		"tttl": "ttl", "timeuot": "timeout", "TIMEOUT": "timeout", "renew_evry": "renew_every", "slakc": "slack", "nme": "name",
 		"x": "", "": "", "telegram": "", "t": "", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz": "",
 	} {
 		if got, _ := closest(s, names); got != want {
