@@ -37,10 +37,10 @@ done)
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "installing" $missing
-	apt-get update -qq
 	# shellcheck disable=SC2086 # one argument a package
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
-	exit 0
+	apt-get update -qq &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null &&
+		exit 0
 fi
 echo "not installed here:" $missing >&2
 [ "$1" = test ] || { echo 'install them and try again' >&2; exit 1; }
