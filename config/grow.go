@@ -113,7 +113,6 @@ func (p *builder) value(n *node, x *unstable.Node, off int) {
 		for it := x.Children(); it.Next(); {
 			p.assign(n, p.keys(it.Node().Key()), it.Node().Value())
 		}
-		seal(n)
 	case unstable.Array:
 		n.kind = listKind
 		for it := x.Children(); it.Next(); {
@@ -131,17 +130,6 @@ func (p *builder) value(n *node, x *unstable.Node, off int) {
 		n.kind = boolKind
 	default:
 		n.kind = timeKind
-	}
-}
-
-// seal keeps the tables that dotted keys made in an inline table from being
-// added to after it.
-func seal(n *node) {
-	for _, e := range n.entries {
-		if e.value.kind == tableKind {
-			e.value.made = inlined
-			seal(e.value)
-		}
 	}
 }
 
