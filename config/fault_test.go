@@ -16,6 +16,8 @@ func TestFaults(t *testing.T) {
 		{"a header without end", "[node\nname = \"a\"\n", `leasehold.toml:1:6: not TOML: expected ']' to close table name`},
 		{"a list without end", "[log]\nlevel = [ \"a\"\n[node]\nnam = \"x\"\n", `leasehold.toml:3:1: not TOML: expected ',' or ']' after array value
 leasehold.toml:4:1: node.nam: unknown key (did you mean "name"?)`},
+		{"a list without commas, reported once", "[delivery]\ntargets = [\n  \"a\"\n  \"b\"\n  \"c\"\n]\nconcurency = 1\n", `leasehold.toml:4:3: not TOML: expected ',' or ']' after array value
+leasehold.toml:7:1: delivery.concurency: unknown key (did you mean "concurrency"?)`},
 		{"invalid UTF-8", "[node]\nname = \"a\xffb\"\n", `leasehold.toml:2:10: not TOML: invalid UTF-8 character in basic string`},
 		{"UTF-16", "\xff\xfe[\x00n\x00", `leasehold.toml:1:4: not UTF-8 text; save the file as UTF-8`},
 		{"a control character in a comment", "# \x01\n", `leasehold.toml:1:3: not TOML: control characters are not allowed in comments`},
