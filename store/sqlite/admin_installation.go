@@ -31,8 +31,7 @@ ON CONFLICT (id) DO UPDATE SET type = excluded.type, via = excluded.via, config 
 	sqlTwins = `SELECT a.id, b.id, a.type FROM installation a JOIN installation b
     ON b.type = a.type AND b.identity = a.identity AND b.id > a.id
  WHERE a.identity <> '' AND a.enabled = 1 AND a.removed = 0 AND b.enabled = 1 AND b.removed = 0 LIMIT 1`
-	sqlStray = `SELECT r.id, r.via FROM installation r LEFT JOIN installation c ON c.id = r.via AND c.removed = 0 AND c.via = ''
- WHERE r.via <> '' AND r.removed = 0 AND c.id IS NULL LIMIT 1`
+	sqlCarrier = `SELECT 1 FROM installation WHERE id = $1 AND via = '' AND removed = 0`
 )
 
 // row is an installation as it is stored.
@@ -133,9 +132,9 @@ func putRow(w *writer, r row, old row, exists bool) error {
 	return nil
 }
 
-// consistent checks what must hold over rows, at the end of a change: two names
-// may be swapped in one.
-func consistent(w *writer) error {
+// consistent checks what must hold between rows, at the end of a change: two
+// names may be swapped in one. put are the rows written.
+func consistent(w *writer, put ...row) error {
 	var a, b, typ string
 	err := w.get(sqlTwins, nil, &a, &b, &typ)
 	if err == nil {
@@ -144,12 +143,17 @@ func consistent(w *writer) error {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	err = w.get(sqlStray, nil, &a, &b)
-	if err == nil {
-		return fault.Errorf(fault.Invalid, "installation %s rides via %s, which is no installation with a connection of its own", a, b)
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return err
+	for _, r := range put {
+		if r.via == "" {
+			continue
+		}
+		carried, err := w.exists(sqlCarrier, r.via)
+		if err != nil {
+			return err
+		}
+		if !carried {
+			return fault.Errorf(fault.Invalid, "installation %s rides via %s, which is no installation with a connection of its own", r.id, r.via)
+		}
 	}
 	return nil
 }
@@ -182,7 +186,7 @@ func (s *Store) PutInstallation(ctx context.Context, i admin.Installation, revis
 		if err := putRow(w, r, old, exists); err != nil {
 			return err
 		}
-		return consistent(w)
+		return consistent(w, r)
 	})
 	if err != nil {
 		return admin.Installation{}, failed("put installation "+r.id, err)

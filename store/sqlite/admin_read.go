@@ -63,11 +63,11 @@ func (r *installationRow) installation() (admin.Installation, error) {
 func (r *reads) Installations(ctx context.Context) ([]admin.Installation, error) {
 	var lines []installationRow
 	if err := r.db.SelectContext(ctx, &lines, sqlInstallations+` ORDER BY i.id`); err != nil {
-		return nil, failed("read the installations", classify(r.path, err))
+		return nil, failed("read the installations", r.kind(err))
 	}
 	waits, err := r.backlogs(ctx)
 	if err != nil {
-		return nil, failed("read the installations", classify(r.path, err))
+		return nil, failed("read the installations", r.kind(err))
 	}
 	all := make([]admin.Installation, 0, len(lines))
 	for n := range lines {
@@ -90,7 +90,7 @@ func (r *reads) Installation(ctx context.Context, id string) (admin.Installation
 		return admin.Installation{}, noInstallation(id)
 	}
 	if err != nil {
-		return admin.Installation{}, failed("read installation "+id, classify(r.path, err))
+		return admin.Installation{}, failed("read installation "+id, r.kind(err))
 	}
 	i, err := line.installation()
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *reads) Installation(ctx context.Context, id string) (admin.Installation
 	}
 	waits, err := r.backlogs(ctx)
 	if err != nil {
-		return admin.Installation{}, failed("read installation "+id, classify(r.path, err))
+		return admin.Installation{}, failed("read installation "+id, r.kind(err))
 	}
 	i.Backlog, i.OldestPending = waits[id].Count, fromMillis(waits[id].Oldest)
 	return i, nil

@@ -49,7 +49,7 @@ func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added
 		if !w.bump {
 			return nil
 		}
-		return consistent(w)
+		return consistent(w, rows...)
 	})
 	if err != nil {
 		return nil, nil, nil, failed("apply the configured installations", err)

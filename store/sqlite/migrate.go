@@ -43,10 +43,9 @@ type migrator struct {
 }
 
 func (m *migrator) run(ctx context.Context) error {
-	// Nothing of another package's registry may end up in this schema.
-	p, err := goose.NewProvider(goose.DialectSQLite3, m.db, m.from, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	p, err := m.provider()
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+		return err
 	}
 	sources := p.ListSources()
 	target := sources[len(sources)-1].Version
@@ -74,6 +73,26 @@ func (m *migrator) run(ctx context.Context) error {
 	return m.record(ctx, sources)
 }
 
+// provider reads the files. Nothing of another package's registry may end up in
+// this schema.
+func (m *migrator) provider() (*goose.Provider, error) {
+	p, err := goose.NewProvider(goose.DialectSQLite3, m.db, m.from, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, fmt.Errorf("read the migrations: %w", err)
+	}
+	return p, nil
+}
+
+// target is the newest schema that this program knows.
+func (m *migrator) target() (int64, error) {
+	p, err := m.provider()
+	if err != nil {
+		return 0, err
+	}
+	sources := p.ListSources()
+	return sources[len(sources)-1].Version, nil
+}
+
 // current is the newest migration applied; 0 = none.
 func (m *migrator) current(ctx context.Context) (v int64, err error) {
 	var n int
@@ -92,7 +111,6 @@ func (m *migrator) allowNewer(ctx context.Context, current, target int64) error 
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
 	if reader <= target {
-		m.log.Warn("schema is newer", "schema", current, "known", target)
 		return nil
 	}
 	return fault.Errorf(fault.Newer,

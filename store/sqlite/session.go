@@ -36,11 +36,6 @@ RETURNING seq`
 	sqlReap         = `DELETE FROM session WHERE expires_at <= $1`
 )
 
-// reaperSlack is how far the store's clock may run ahead of what the reaper
-// computed before it is taken for a step of that clock, or for a pause of ours:
-// nobody is declared dead by it then.
-const reaperSlack = 10 * time.Second
-
 // Sole implements engine.Store: it is true unless the store was opened by Shared.
 func (s *Store) Sole() bool { return s.lock != nil }
 
@@ -165,7 +160,7 @@ func (s *Store) EndSession(ctx context.Context, id string) error {
 func (s *Store) Reap(ctx context.Context, notAfter time.Time) (int, error) {
 	var n int64
 	err := s.c.do(ctx, func(w *writer) (err error) {
-		if w.now > notAfter.Add(reaperSlack).UnixMilli() {
+		if w.now > notAfter.UnixMilli() {
 			return nil
 		}
 		n, err = w.affected(sqlReap, w.now)

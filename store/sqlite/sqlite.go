@@ -23,6 +23,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"leasehold/admin"
+	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
 )
@@ -53,13 +55,18 @@ type Store struct {
 	opt  Options
 	log  *slog.Logger
 	lock *fileLock // nil: opened by Shared
+	keep *sql.Conn // open as long as the store is
 	c    *committer
 
 	version   atomic.Int64 // grows with whatever List shows
 	structure atomic.Int64 // grows with installations, leases and sessions
 	settled   atomic.Int64 // the structure in which nothing was disabled or removed
 	commits   atomic.Int64 // how many there were: upkeep rests while it stands still
+	tended    atomic.Int64 // the commits that the last upkeep saw
+	nextCheck atomic.Int64 // when the whole file is read again, in ms
+	audit     auditor
 	changes   hub
+	closed    atomic.Bool
 	instances sync.Map // instance id by session id, of those opened here
 
 	latch    atomic.Pointer[error] // why nothing is written any more
@@ -70,7 +77,11 @@ type Store struct {
 	hook atomic.Pointer[func(committed bool) error] // tests only: breaks the next commits
 }
 
-var _ engine.Store = (*Store)(nil)
+var (
+	_ engine.Store    = (*Store)(nil)
+	_ delivery.Outbox = (*Store)(nil)
+	_ admin.Store     = (*Store)(nil)
+)
 
 // Open opens the database at path for this process alone, making it first when
 // there is none, and brings its schema up to date. Whatever is wrong, nothing
@@ -116,8 +127,10 @@ func open(ctx context.Context, path string, o Options, sole bool) (_ *Store, err
 	openMu.Lock()
 	defer openMu.Unlock()
 	s := &Store{opt: o, log: o.Log, reads: &reads{path: path}}
+	s.kind = s.judge
 	s.version.Store(1)
 	s.settled.Store(-1)
+	s.nextCheck.Store(o.Now().Add(checkEvery).UnixMilli())
 	if err := s.start(ctx, sole); err != nil {
 		return nil, errors.Join(failed("open the store", classify(path, err)), s.abandon())
 	}
@@ -167,6 +180,9 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	if s.db, err = openReads(s.path); err != nil {
 		return err
 	}
+	if s.keep, err = keepOpen(ctx, s.db); err != nil {
+		return err
+	}
 	if err := s.remember(w); err != nil {
 		return err
 	}
@@ -188,18 +204,36 @@ func openReads(path string) (*sqlx.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(readers)
-	db.SetMaxIdleConns(readers)
+	db.SetMaxOpenConns(readers + 1) // with the one that is kept
+	db.SetMaxIdleConns(readers + 1)
 	return db, nil
 }
 
+// keepOpen pins a connection that nobody uses. Closing a database's last one
+// would delete the log, and the pools drop a connection now and then: the writer
+// after a disk error, a reader when its caller gives up.
+func keepOpen(ctx context.Context, db *sqlx.DB) (*sql.Conn, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var n int
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&n); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
 // Close finishes the writes that wait, folds the log into the database, and
-// gives the lock up. Calls made after it fail.
+// gives the lock up. Calls made after it fail; closing again does nothing.
 func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
 	close(s.c.quit)
 	<-s.c.done
-	errs := []error{s.db.Close()}
-	if s.broken() == nil {
+	errs := []error{s.keep.Close(), s.db.Close()}
+	if s.broken() == nil && s.lock != nil && s.c.w.conn != nil {
 		// Only here: it would block the writer for as long as anybody reads.
 		_, err := s.c.w.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 		errs = append(errs, classify(s.path, err))
@@ -211,6 +245,9 @@ func (s *Store) Close() error {
 // abandon closes what is open, in the reverse order of start.
 func (s *Store) abandon() error {
 	var errs []error
+	if s.keep != nil && !s.closed.Load() {
+		errs = append(errs, s.keep.Close())
+	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // writer is the one connection that writes. Only the committer's goroutine uses
@@ -139,12 +141,13 @@ func (w *writer) commit() error {
 }
 
 // rollback ends the open transaction without a trace, if need be by giving up
-// the connection. Some errors end it by themselves.
+// the connection. Some errors end it by themselves: then there is none to end.
 func (w *writer) rollback() {
 	if w.conn == nil {
 		return
 	}
-	if _, err := w.exec("ROLLBACK"); err != nil {
+	_, err := w.exec("ROLLBACK")
+	if p, _ := code(err); err != nil && p != sqlite3.SQLITE_ERROR {
 		_ = w.close(true)
 	}
 }

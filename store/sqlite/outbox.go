@@ -1,0 +1,150 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"fmt"
+
+	"leasehold/delivery"
+	"leasehold/internal/eventid"
+)
+
+const (
+	sqlPending = `SELECT d.event_seq AS seq, d.target, e.installation_id AS installation, e.conversation, e.thread, e.type,
+       d.webhook_id, d.attempts, d.next_attempt, e.accepted_at, d.replay
+  FROM delivery d JOIN event e ON e.seq = d.event_seq
+ WHERE d.state = 0 AND d.lease_id = $1 AND (d.event_seq, d.target) > ($2, $3)
+ ORDER BY d.event_seq, d.target LIMIT $4`
+	sqlEventsOf = `SELECT e.seq, e.installation_id AS installation, coalesce(i.type, '') AS channel_type, coalesce(i.labels, '{}') AS labels,
+       e.accepted_at, e.body
+  FROM event e LEFT JOIN installation i ON i.id = e.installation_id
+ WHERE e.seq IN (SELECT value FROM json_each($1))`
+	// The fence is the group's; here stands what else must hold.
+	sqlMark = `UPDATE delivery SET state = $4, attempts = max(0, attempts + $5), epoch = $6, next_attempt = $7, ended_at = $8, last_error = $9
+ WHERE event_seq = $1 AND target = $2 AND lease_id = $3 AND state = 0`
+)
+
+// Pending implements delivery.Outbox.
+func (r *reads) Pending(ctx context.Context, lease string, afterSeq int64, afterTarget string, limit int) ([]delivery.Item, error) {
+	var rows []struct {
+		Seq                                int64
+		Target, Installation, Conversation string
+		Thread, Type                       string
+		WebhookID                          string `db:"webhook_id"`
+		Attempts                           int
+		NextAttempt                        int64 `db:"next_attempt"`
+		AcceptedAt                         int64 `db:"accepted_at"`
+		Replay                             bool
+	}
+	if err := r.db.SelectContext(ctx, &rows, sqlPending, lease, afterSeq, afterTarget, limit); err != nil {
+		return nil, failed("list what waits for "+lease, r.kind(err))
+	}
+	items := make([]delivery.Item, 0, len(rows))
+	for _, d := range rows {
+		items = append(items, delivery.Item{
+			Seq: d.Seq, Target: d.Target, Installation: d.Installation, Conversation: d.Conversation, Thread: d.Thread, Type: d.Type,
+			WebhookID: d.WebhookID, Attempts: d.Attempts, NextAttempt: fromMillis(d.NextAttempt), AcceptedAt: fromMillis(d.AcceptedAt), Replay: d.Replay,
+		})
+	}
+	return items, nil
+}
+
+// Payloads implements delivery.Outbox.
+func (r *reads) Payloads(ctx context.Context, seqs []int64) ([]delivery.Event, error) {
+	list, err := json.Marshal(seqs)
+	if err != nil {
+		return nil, failed("read events", err)
+	}
+	var rows []struct {
+		Seq          int64
+		Installation string
+		ChannelType  string `db:"channel_type"`
+		Labels       string
+		AcceptedAt   int64 `db:"accepted_at"`
+		Body         []byte
+	}
+	if err := r.db.SelectContext(ctx, &rows, sqlEventsOf, string(list)); err != nil {
+		return nil, failed("read events", r.kind(err))
+	}
+	events := make([]delivery.Event, 0, len(rows))
+	for _, row := range rows {
+		e := delivery.Event{
+			Seq: row.Seq, ID: eventid.Event(row.Seq), Installation: row.Installation, ChannelType: row.ChannelType,
+			AcceptedAt: fromMillis(row.AcceptedAt), Body: row.Body,
+		}
+		if row.Labels != "{}" {
+			if err := json.Unmarshal([]byte(row.Labels), &e.Labels); err != nil {
+				return nil, fmt.Errorf("read events: labels of %s: %w", row.Installation, err)
+			}
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// marks is a set of outcomes in the queue.
+type marks struct {
+	all     []delivery.Mark
+	answers []error
+	answer  error
+	done    chan error
+}
+
+// Mark implements delivery.Outbox.
+func (s *Store) Mark(ctx context.Context, all []delivery.Mark) ([]error, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	i := &marks{all: all, done: make(chan error, 1)}
+	if err := s.c.add(ctx, i, i.done); err != nil {
+		return nil, failed("mark deliveries", err)
+	}
+	return i.answers, nil
+}
+
+func (i *marks) size() (rows, bytes int) { return len(i.all), 0 }
+func (i *marks) refuse(err error)        { i.answer = err }
+
+func (i *marks) settle(err error) {
+	if err == nil {
+		err = i.answer
+	}
+	i.done <- err
+}
+
+func (i *marks) apply(g *group) error {
+	i.answers, i.answer = make([]error, len(i.all)), nil
+	for n := range i.all {
+		marked, err := i.mark(g, &i.all[n])
+		if err != nil {
+			return err
+		}
+		if !marked {
+			i.answers[n] = delivery.ErrMarkFenced
+		}
+	}
+	return nil
+}
+
+// mark writes one outcome; false: it is not ours to write.
+func (i *marks) mark(g *group, m *delivery.Mark) (bool, error) {
+	held, err := g.holds(m.Term)
+	if err != nil || !held {
+		return false, err
+	}
+	count, next, ended := int64(-m.Back), int64(0), int64(0)
+	if m.Count {
+		count++
+	}
+	if m.State == delivery.Pending {
+		next = g.w.now + m.Wait.Milliseconds()
+	} else {
+		ended = g.w.now
+	}
+	n, err := g.w.affected(sqlMark, m.Seq, m.Target, m.Term.Installation, int(m.State), count, m.Term.Epoch, next, ended, m.Error)
+	if n > 0 {
+		g.changed = true
+	}
+	return n > 0, err
+}

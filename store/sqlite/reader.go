@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"leasehold/admin"
+	"leasehold/internal/fault"
+)
+
+// Reader is a database that another process writes. It answers every question of
+// admin.Store; what would change something is refused with fault.Busy and the
+// words of a *LockedError.
+type Reader struct{ *reads }
+
+var _ admin.Store = (*Reader)(nil)
+
+// OpenReader opens the database at path for reading beside the process that has
+// its lock. It changes neither the database nor its schema. fault.NotFound:
+// there is none; fault.Newer: a newer program wrote it; fault.Conflict: an older
+// one did, and whoever opens it next for writing brings it up to date.
+func OpenReader(ctx context.Context, path string, o Options) (*Reader, error) {
+	if err := setUpDriver(); err != nil {
+		return nil, err
+	}
+	path, err := resolve(path, o.ForceNetworkFS)
+	if err != nil {
+		return nil, failed("open the store for reading", err)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, failed("open the store for reading", fault.Errorf(fault.NotFound, "there is no database %s yet: leasehold run makes it", path))
+	}
+	r := &Reader{&reads{path: path}}
+	r.kind = func(err error) error { return classify(path, err) }
+	if r.db, err = openReads(path); err != nil {
+		return nil, failed("open the store for reading", classify(path, err))
+	}
+	if err := r.check(ctx); err != nil {
+		return nil, errors.Join(failed("open the store for reading", classify(path, err)), r.db.Close())
+	}
+	return r, nil
+}
+
+// check compares the schema with the one that this program reads.
+func (r *Reader) check(ctx context.Context) error {
+	m := &migrator{db: r.db.DB, path: r.path, from: migrations()}
+	target, err := m.target()
+	if err != nil {
+		return err
+	}
+	current, err := m.current(ctx)
+	switch {
+	case err != nil:
+		return err
+	case current == 0:
+		return fault.Errorf(fault.NotFound, "%s holds nothing yet: leasehold run fills it", r.path)
+	case current < target:
+		return fault.Errorf(fault.Conflict, "%s has the older schema %d: leasehold run brings it up to date", r.path, current)
+	case current > target:
+		return m.allowNewer(ctx, current, target)
+	}
+	return nil
+}
+
+// Close closes the database.
+func (r *Reader) Close() error { return failed("close the store", r.db.Close()) }
+
+func (r *Reader) refuse() error {
+	return fault.Wrap(fault.Busy, &LockedError{Path: r.path, Owner: readOwner(r.path)})
+}
+
+// PutInstallation is refused.
+func (r *Reader) PutInstallation(context.Context, admin.Installation, int64) (admin.Installation, error) {
+	return admin.Installation{}, r.refuse()
+}
+
+// SetEnabled is refused.
+func (r *Reader) SetEnabled(context.Context, string, bool) error { return r.refuse() }
+
+// RemoveInstallation is refused.
+func (r *Reader) RemoveInstallation(context.Context, string) error { return r.refuse() }
+
+// Reconcile is refused.
+func (r *Reader) Reconcile(context.Context, []admin.Installation) (added, changed, removed []string, err error) {
+	return nil, nil, nil, r.refuse()
+}
+
+// ReplayDeliveries is refused.
+func (r *Reader) ReplayDeliveries(context.Context, []string) ([]admin.Delivery, error) {
+	return nil, r.refuse()
+}
+
+// DropDeliveries is refused.
+func (r *Reader) DropDeliveries(context.Context, []string) (int, error) { return 0, r.refuse() }
+
+// SaveTaskRun is refused.
+func (r *Reader) SaveTaskRun(context.Context, admin.TaskRun) error { return r.refuse() }

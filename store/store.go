@@ -1,0 +1,80 @@
+// Package store is the sum of what the others ask of a database, and the place
+// that picks one: by the scheme of its URL. It holds no SQL.
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"leasehold/admin"
+	"leasehold/delivery"
+	"leasehold/engine"
+	"leasehold/internal/fault"
+	"leasehold/store/maintenance"
+	"leasehold/store/sqlite"
+)
+
+// Store is one database in every role. What each method promises stands with
+// the interface that asks for it; storetest holds every implementation to it.
+type Store interface {
+	engine.Store
+	delivery.Outbox
+	admin.Store
+
+	// Watch returns a channel that holds a value after a change that somebody should
+	// act on at once; see sqlite.Store.Watch.
+	Watch(ctx context.Context) <-chan struct{}
+
+	// Sweep deletes what is past its retention.
+	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
+	// Upkeep tends the database's files. What it has to do depends on the database.
+	Upkeep(ctx context.Context) (maintenance.Tended, error)
+	// Audit checks the order of epochs in the events after seq since.
+	Audit(ctx context.Context, since int64) (maintenance.Audited, error)
+
+	// Close finishes the writes that wait. Calls made after it fail.
+	Close() error
+}
+
+var _ Store = (*sqlite.Store)(nil)
+
+// Options of Open.
+type Options struct {
+	DataDir        string // remembers which store belongs there; see sqlite.Options
+	NewStore       bool   // begin anew although DataDir remembers a store
+	Name           string // the node's, for whoever finds the store locked
+	ForceNetworkFS bool   // SQLite on a network file system, too
+	Log            *slog.Logger
+}
+
+// Open opens the store that url names: sqlite:PATH. Its errors have the kinds
+// that the store's own Open documents; an unknown scheme is fault.Invalid.
+func Open(ctx context.Context, url string, o Options) (Store, error) {
+	path, err := Path(url)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sqlite.Open(ctx, path, sqlite.Options{
+		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what and where
+	}
+	return s, nil
+}
+
+// Path returns the file that a sqlite: URL names. Any other scheme is
+// fault.Invalid; the URL is not repeated, since it may hold a password.
+func Path(url string) (string, error) {
+	scheme, rest, ok := strings.Cut(url, ":")
+	switch {
+	case ok && scheme == "sqlite" && strings.TrimPrefix(rest, "//") != "":
+		return strings.TrimPrefix(rest, "//"), nil
+	case ok && (scheme == "postgres" || scheme == "postgresql"):
+		return "", fault.Errorf(fault.Invalid, "store.url: %s:// is not in this version; use sqlite:leasehold.db", scheme)
+	default:
+		return "", fmt.Errorf("store.url: %w", fault.Errorf(fault.Invalid, "it does not name a database this program knows; use sqlite:leasehold.db"))
+	}
+}
