@@ -95,9 +95,13 @@ func (s *Supervisor) doSession(a Action) {
 		})
 	case actReap:
 		s.call(func(ctx context.Context) {
-			n, err := s.store.Reap(ctx, a.now.Add(s.o.Clock.Boot().Sub(a.at)))
-			if n > 0 || err != nil {
-				s.log.Info("reaped sessions", "count", n, "error", err)
+			n, err := s.store.Reap(ctx, a.notAfter(s.o.Clock.Boot()))
+			if err != nil {
+				s.log.Warn("reap sessions failed", "error", err)
+			}
+			if n > 0 { // what they held is free now
+				s.log.Info("reaped sessions", "count", n)
+				s.mail.put(inWake{})
 			}
 		})
 	case actDrainSession:

@@ -228,7 +228,8 @@ func (c *Core) storeSaid(err error) {
 	switch {
 	case err == nil && c.sick != nil:
 		c.sick = nil
-		c.list.at, c.session.at = c.now, c.now
+		c.list.at = c.now
+		c.renewNow()
 	case err != nil:
 		c.sick = err
 		c.probeAt = c.now.Add(probeEvery)
@@ -241,10 +242,8 @@ func (c *Core) storeSaid(err error) {
 
 func (c *Core) anomaly(kind anomaly) {
 	switch kind {
-	case stepped:
-		c.session.reapAt = c.now.Add(c.o.timing.TTL)
 	case paused:
-		c.session.at = min(c.session.at, c.now)
+		c.renewNow()
 	case suspended:
 		if !c.o.sole {
 			c.loseSession("the machine slept")

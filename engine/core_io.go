@@ -108,7 +108,6 @@ type anomaly int
 const (
 	suspended anomaly = iota // the machine slept: every socket is dead
 	paused                   // the process stood still: renew at once
-	stepped                  // the store's clock moved against ours: do not reap
 )
 
 type (
@@ -124,8 +123,10 @@ type (
 	}
 	// actTrust moves the fence: before anything else of this Step.
 	actTrust struct{ fence Instant }
-	actReap  struct {
-		now time.Time // the store's, at sentAt
+	// actReap: delete what has expired, if the store's clock went as ours did
+	// since a renewal sent at at, which was answered with now.
+	actReap struct {
+		now time.Time
 		at  Instant
 	}
 	actList struct {
@@ -228,3 +229,7 @@ func (actBackoff) action()      {}
 func (actStatus) action()       {}
 func (actRows) action()         {}
 func (actExit) action()         {}
+
+// notAfter is the latest that the store's clock may show at boot instant now,
+// unless it stepped.
+func (a actReap) notAfter(now Instant) time.Time { return a.now.Add(now.Sub(a.at) + clockSlack) }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"leasehold/internal/fault"
 )
@@ -18,6 +19,9 @@ type session struct {
 	at       Instant // of the next open or renewal
 	fence    Instant // trust ends here
 	reapAt   Instant // not before this
+
+	storeTime time.Time // the store's clock as last answered, at answeredAt
+	answered  Instant
 }
 
 func (s *session) next() Instant {
@@ -33,6 +37,23 @@ func (s *session) next() Instant {
 	return s.at
 }
 
+func (c *Core) socketsOpen() bool {
+	for _, id := range c.ids {
+		if t := c.units[id].term; t != nil && !t.closed {
+			return true
+		}
+	}
+	return false
+}
+
+// renewNow asks without waiting for the next turn. A sole owner has nothing to
+// renew, and opens when it must.
+func (c *Core) renewNow() {
+	if !c.session.open || !c.o.sole {
+		c.session.at = min(c.session.at, c.now)
+	}
+}
+
 // sessionDue opens or renews when it is time.
 func (c *Core) sessionDue() {
 	s := &c.session
@@ -44,6 +65,12 @@ func (c *Core) sessionDue() {
 		s.asking = true
 		c.emit(actRenew{s.gen, s.id})
 	case !s.open && !c.draining:
+		if c.socketsOpen() {
+			// A new session ends the old one, which frees its leases: not before the
+			// last socket under them is gone.
+			s.at = c.now.Add(10 * time.Millisecond)
+			return
+		}
 		if s.id == "" {
 			s.gen++
 			s.id = fmt.Sprintf("%016x%016x", c.o.rand.Uint64(), c.o.rand.Uint64())
@@ -76,6 +103,7 @@ func (c *Core) sessionAnswered(in inSession) {
 	}
 	s.fence = fence
 	c.emit(actTrust{fence})
+	c.compareClocks(in)
 	s.at = Never
 	if !c.o.sole {
 		s.at = in.sentAt.Add(c.o.timing.RenewEvery - c.o.timing.RenewEvery/10 + between(c.o.rand, 0, c.o.timing.RenewEvery/5))
@@ -89,6 +117,20 @@ func (c *Core) sessionAnswered(in inSession) {
 	if c.now >= s.reapAt {
 		c.emit(actReap{now: in.now, at: in.sentAt})
 	}
+}
+
+// compareClocks holds off the reaper for one TTL when the store's clock passed
+// more between two answers than ours can have: it stepped, or its host stood
+// still, and what looks expired may be alive. It errs towards waiting.
+func (c *Core) compareClocks(in inSession) {
+	s := &c.session
+	if in.now.IsZero() {
+		return
+	}
+	if !s.storeTime.IsZero() && in.now.Sub(s.storeTime) > in.sentAt.Sub(s.answered)+clockSlack {
+		s.reapAt = c.now.Add(c.o.timing.TTL)
+	}
+	s.storeTime, s.answered = in.now, c.now
 }
 
 func (c *Core) sessionFailed(in inSession) {

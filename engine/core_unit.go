@@ -35,6 +35,8 @@ type unit struct {
 	rejections int     // in a row, in this process
 	localFails int     // never connected under this grant
 	notBefore  Instant // gates dialling, not holding
+	stored     bool    // the lease row has a backoff
+	cleared    bool    // it is to be taken back
 	blocked    bool
 	reason     string
 	detail     string
@@ -100,6 +102,7 @@ func (u *unit) setRow(row Installation) {
 func (u *unit) clearBackoff() {
 	u.fails, u.rejections, u.localFails, u.wedges = 0, 0, 0, 0
 	u.notBefore, u.blocked, u.reason, u.detail = 0, false, "", ""
+	u.cleared = true
 }
 
 // idle reports whether nothing of the unit is ours.
@@ -167,10 +170,7 @@ func (c *Core) settleTerm(u *unit) {
 	case live: // connected for long enough
 		t.deadline = Never
 		u.rejections, u.localFails, u.wedges = 0, 0, 0
-		if u.fails > 0 {
-			u.fails = 0
-			c.saveBackoff(u, 0)
-		}
+		u.fails, u.cleared = 0, true
 	case goodbye:
 		c.kill(u)
 	case killed, down:
@@ -186,6 +186,12 @@ func (c *Core) settleTerm(u *unit) {
 func (c *Core) settleHold(u *unit) {
 	if !u.held {
 		return
+	}
+	if u.cleared && !u.lost && !u.drop && u.busy == 0 && c.sick == nil {
+		u.cleared = false
+		if u.stored {
+			c.saveBackoff(u, 0)
+		}
 	}
 	giveUp := u.lost || c.draining || u.giveUp || !c.runnable(u)
 	if giveUp && !u.drop && (u.lost || u.term == nil) {
@@ -214,6 +220,7 @@ func (c *Core) granted(g Grant) {
 	u.held, u.owner, u.epoch, u.heldAt = true, c.session.id, g.Epoch, c.now
 	u.lost, u.giveUp, u.drop, u.dropped, u.localFails = false, false, false, false, 0
 	u.fails, u.notBefore, u.retry = g.Fails, 0, 0
+	u.stored, u.cleared = g.Fails > 0 || g.Wait > 0, false
 	if g.Wait > 0 {
 		u.notBefore = c.now.Add(g.Wait)
 		if u.reason == "" {
@@ -407,6 +414,7 @@ func (c *Core) failed(u *unit, exit channel.Exit, up time.Duration) {
 		u.localFails++
 	}
 	wait := delayFor(c.o.rand, exit, u.fails, u.rejections)
+	u.cleared = false
 	u.notBefore = c.now.Add(wait)
 	c.saveBackoff(u, wait)
 	if exit.Class == channel.Transient && u.localFails >= deafAfter && c.othersLive() {
@@ -419,6 +427,7 @@ func (c *Core) failed(u *unit, exit channel.Exit, up time.Duration) {
 // finds them. The lease is not released before the answer.
 func (c *Core) saveBackoff(u *unit, wait time.Duration) {
 	u.busy++
+	u.stored = u.fails > 0 || wait > 0
 	c.emit(actBackoff{u.token(), u.fails, wait})
 }
 
@@ -432,8 +441,11 @@ func (c *Core) saved(in inSaved) {
 	switch {
 	case errors.Is(in.err, ErrFenced) && u.held && u.epoch == in.epoch:
 		c.lose(u, "another node has it")
-	case fault.Store(in.err):
-		c.storeSaid(in.err)
+	case in.err != nil:
+		u.stored = true // perhaps
+		if fault.Store(in.err) {
+			c.storeSaid(in.err)
+		}
 	}
 	c.settle(u)
 }

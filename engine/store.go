@@ -78,8 +78,9 @@ type Store interface {
 	DrainSession(ctx context.Context, id string) error
 	// EndSession deletes the row; deleting it again succeeds.
 	EndSession(ctx context.Context, id string) error
-	// Reap deletes the sessions that have expired, unless the store's clock runs
-	// more than ten seconds ahead of notAfter. It returns how many.
+	// Reap deletes the sessions that have expired on the store's clock, unless that
+	// clock is past notAfter: then it stepped, and nobody has expired for sure. It
+	// returns how many it deleted.
 	Reap(ctx context.Context, notAfter time.Time) (int, error)
 
 	// List returns what there is to run. known is the Version last seen, 0 = none.

@@ -36,6 +36,9 @@ const (
 	// clockRate is by how much two clocks may drift apart: 2 in 1,000, ten times
 	// what NTP allows a kernel to slew.
 	clockRate = 0.002
+	// clockSlack is how far the store's clock may step against ours unnoticed. It
+	// is part of the margin, as is what a starved process is late.
+	clockSlack = time.Second
 	// retryMin and retryMax bound the full-jitter gap between failed renewals.
 	retryMin, retryMax = 200 * time.Millisecond, time.Second
 	// renewAttempts must fit between a renewal and the fence, so that one lost

@@ -1,0 +1,471 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"leasehold/channel"
+	"leasehold/internal/fault"
+)
+
+// simNode is one process: a production Core and trust, and what the Supervisor
+// does around them, in simulated time.
+type simNode struct {
+	w    *world
+	name string
+	gen  int // of the process; what an earlier one began is ignored
+	up   bool
+	core *Core
+
+	trust    trust
+	rate     float64 // of its clocks against true time
+	offset   Instant
+	previous string
+	terms    map[uint64]*simTerm
+	timer    int
+
+	frozen    bool
+	thawed    []func() // what became due while it stood still
+	wokeUntil Instant
+
+	deaf, mute bool // its requests, or its answers, are lost
+	lossy      bool // one answer in three is lost
+	slow       time.Duration
+	starved    bool // its timers are late by lag
+	lag        time.Duration
+}
+
+func newSimNode(w *world, i int) *simNode {
+	return &simNode{
+		w: w, name: fmt.Sprintf("node-%d", i), rate: (w.rand.Float64()*2 - 1) * clockRate,
+		offset: Instant(w.rand.Int64N(int64(time.Hour))), terms: map[uint64]*simTerm{},
+	}
+}
+
+func (n *simNode) bootNow() Instant {
+	return n.offset + Instant(float64(n.w.now)*(1+n.rate))
+}
+
+func (n *simNode) trueTime(boot Instant) Instant {
+	return Instant(float64(boot-n.offset)/(1+n.rate)) + 1
+}
+
+// boot starts a process.
+func (n *simNode) boot() {
+	n.gen++
+	n.up, n.frozen, n.thawed = true, false, nil
+	n.trust.set(0)
+	clear(n.terms)
+	t := DefaultTiming()
+	if n.w.bug == lateFence {
+		t.Margin -= time.Second
+	}
+	n.core = newCore(coreOptions{
+		instance: n.name, previous: n.previous, sole: n.w.sole, timing: t, rate: 50, inFlight: 64,
+		known: func(string) bool { return true }, rand: rand.New(rand.NewPCG(n.w.seed, uint64(n.gen)<<32|n.w.rand.Uint64N(1<<32))),
+	})
+	n.step(inTick{})
+}
+
+func (n *simNode) crash() {
+	n.up = false
+	n.gen++
+	for _, t := range n.terms {
+		n.w.closed(t.conn)
+	}
+	clear(n.terms)
+}
+
+// after runs f in this process, unless it has died; later if it stands still.
+func (n *simNode) after(d time.Duration, f func()) {
+	gen := n.gen
+	var run func()
+	run = func() {
+		switch {
+		case n.gen != gen || !n.up:
+		case n.frozen:
+			n.thawed = append(n.thawed, run)
+		default:
+			f()
+		}
+	}
+	n.w.after(d, run)
+}
+
+func (n *simNode) freeze(d time.Duration, kind anomaly) {
+	if !n.up || n.frozen {
+		return
+	}
+	n.frozen = true
+	gen := n.gen
+	n.w.after(d, func() {
+		if n.gen != gen {
+			return
+		}
+		n.frozen = false
+		n.wokeUntil = n.w.now.Add(wokeGrace)
+		if d > watchEvery+stoodFor || kind == suspended {
+			n.after(n.w.upTo(100*time.Millisecond), func() { // the pause watch
+				if kind == suspended || !n.trust.valid(n.bootNow()) {
+					n.killAll()
+				}
+				n.step(inAnomaly{kind})
+			})
+		}
+		for _, f := range n.thawed {
+			n.w.after(n.w.upTo(10*time.Millisecond), f)
+		}
+		n.thawed = nil
+		n.w.after(wokeGrace, func() {
+			for _, id := range n.w.db.ids {
+				n.w.judgeOverlap(id)
+			}
+		})
+	})
+}
+
+func (n *simNode) step(in Input) {
+	switch in := in.(type) {
+	case simBegun:
+		in.t.begun(in.run, in.err)
+		return
+	case simAccepted:
+		in.t.accepted(in.err)
+		return
+	}
+	fmt.Fprintf(n.w.hash, "%d %s %T", n.w.now, n.name, in)
+	actions := n.core.Step(n.bootNow(), in)
+	todo := append([]Action(nil), actions...)
+	for _, a := range todo {
+		fmt.Fprintf(n.w.hash, " %T", a)
+		n.do(a)
+	}
+	n.timer++
+	timer := n.timer
+	if next := n.core.Next(); next != Never {
+		d := max(0, n.trueTime(next).Sub(n.w.now))
+		n.after(d+n.late(), func() {
+			if n.timer == timer {
+				n.step(inTick{})
+			}
+		})
+	}
+}
+
+// late is how much later than asked a timer of this process fires.
+func (n *simNode) late() time.Duration {
+	if n.starved {
+		return n.lag
+	}
+	return 0
+}
+
+// call sends a request to the store: exec is what happens there at the commit,
+// and returns the answer; lost is what the caller learns when none comes in time.
+func (n *simNode) call(exec func() Input, lost func(error) Input) {
+	w, timeout, gen := n.w, n.core.o.timing.AttemptTimeout, n.gen
+	answered := false
+	n.after(timeout, func() {
+		if !answered {
+			answered = true
+			n.step(lost(errTimeout))
+		}
+	})
+	if n.deaf {
+		return
+	}
+	there := w.upTo(5 * time.Millisecond)
+	if n.slow > 0 && w.often(40) {
+		there = timeout/2 + w.upTo(n.slow)
+	}
+	w.after(there, func() {
+		answer := exec()
+		if n.gen != gen || n.mute || n.lossy && w.often(33) {
+			return // the connection that it would go back on is gone
+		}
+		n.after(w.upTo(5*time.Millisecond), func() {
+			if !answered {
+				answered = true
+				n.step(answer)
+			}
+		})
+	})
+}
+
+func (n *simNode) do(a Action) {
+	db := n.w.db
+	switch a := a.(type) {
+	case actTrust:
+		n.trust.set(a.fence)
+		if a.fence != Never && a.fence != 0 {
+			n.after(max(0, n.trueTime(a.fence).Sub(n.w.now)), func() {
+				n.after(n.late(), func() {
+					if !n.trust.valid(n.bootNow()) {
+						n.killAll()
+					}
+				})
+			})
+		}
+	case actOpen:
+		n.previous = a.id
+		sent := n.bootNow()
+		r := SessionRequest{ID: a.id, Instance: n.name, Previous: a.previous, Host: n.name, TTL: n.core.o.timing.TTL}
+		n.call(func() Input { return inSession{a.gen, false, sent, db.time(), db.open(r)} },
+			func(err error) Input { return inSession{gen: a.gen, sentAt: sent, err: err} })
+	case actRenew:
+		sent := n.bootNow()
+		n.call(func() Input { return inSession{a.gen, true, sent, db.time(), db.renew(a.id, n.core.o.timing.TTL)} },
+			func(err error) Input { return inSession{gen: a.gen, renew: true, sentAt: sent, err: err} })
+	case actReap:
+		notAfter := Instant(a.notAfter(n.bootNow()).UnixNano())
+		n.call(func() Input {
+			if db.reap(notAfter) > 0 {
+				return inWake{}
+			}
+			return inTick{}
+		}, func(error) Input { return inTick{} })
+	case actList:
+		n.call(func() Input { return inListed{a.seq, db.list(a.known), nil} },
+			func(err error) Input { return inListed{a.seq, Snapshot{}, err} })
+	case actClaim:
+		n.call(func() Input {
+			g, err := db.claim(a.session, a.ids)
+			return inClaimed{a.gen, a.ids, g, err}
+		}, func(err error) Input { return inClaimed{a.gen, a.ids, nil, err} })
+	case actRelease:
+		n.call(func() Input { db.release(a.session, a.held); return inReleased{a.gen, a.held, nil} },
+			func(err error) Input { return inReleased{a.gen, a.held, err} })
+	case actBackoff:
+		n.call(func() Input { return inSaved{a.t.Installation, a.t.Epoch, db.backoff(a.t, a.fails, a.wait)} },
+			func(err error) Input { return inSaved{a.t.Installation, a.t.Epoch, err} })
+	case actProbe:
+		n.call(func() Input {
+			if db.full {
+				return inStore{errFull}
+			}
+			return inStore{}
+		}, func(err error) Input { return inStore{fault.Wrap(fault.ReadOnly, err)} })
+	case actDrop:
+		n.after(n.w.mostly(channel.Goodbye), func() { n.step(inDropped{a.term.Installation, a.term.Epoch}) })
+	case actBegin:
+		n.begin(a)
+	case actEnd:
+		if t := n.terms[a.term]; t != nil {
+			t.end()
+		}
+	case actKill:
+		if t := n.terms[a.term]; t != nil {
+			t.kill()
+		}
+	case actExit:
+		n.w.fault("%s exits: %v", n.name, a.err)
+		n.crash()
+		n.w.after(time.Second, n.boot)
+	}
+}
+
+func (n *simNode) killAll() {
+	for _, id := range sortedTerms(n.terms) {
+		n.terms[id].kill()
+	}
+}
+
+// simTerm is one term and its channel.
+type simTerm struct {
+	n       *simNode
+	id      uint64
+	t       channel.Term
+	gate    gate
+	conn    *simConn
+	quiet   bool // it hears nothing: only the fence ends it when the store is away
+	wedged  bool // its Run ignores everything
+	ended   bool
+	over    bool
+	closed  bool
+	killing bool
+}
+
+type simConn struct {
+	id    string
+	node  *simNode
+	term  *simTerm
+	live  bool
+	ready bool
+}
+
+func (n *simNode) begin(a actBegin) {
+	t := &simTerm{n: n, id: a.term, t: a.t, gate: gate{trust: &n.trust, boot: n.bootNow}, wedged: n.w.often(2), quiet: n.w.often(50)}
+	t.conn = &simConn{id: a.t.Installation, node: n, term: t}
+	n.terms[a.term] = t
+	db := n.w.db
+	var run int64
+	var err error
+	n.call(func() Input {
+		run, err = db.begin(a.t)
+		return simBegun{t, run, err}
+	}, func(err error) Input { return simBegun{t, 0, err} })
+}
+
+// simBegun is the store's answer to a term, not the Core's business.
+type simBegun struct {
+	t   *simTerm
+	run int64
+	err error
+}
+
+func (simBegun) input() {}
+
+func (t *simTerm) begun(run int64, err error) {
+	n, w := t.n, t.n.w
+	if err != nil {
+		if errors.Is(err, ErrFenced) {
+			n.step(inFenced{t.t.Installation, t.t.Epoch})
+			t.down(channel.Classify(err))
+			return
+		}
+		n.heard(err)
+		t.down(channel.Classify(fmt.Errorf("%w: %w", channel.ErrStore, err)))
+		return
+	}
+	t.t.Run = run
+	n.after(w.upTo(300*time.Millisecond), func() {
+		switch {
+		case t.over || t.ended:
+			t.down(channel.Classify(channel.ErrKilled))
+		case t.gatePass() != nil:
+			t.down(channel.Classify(channel.ErrKilled))
+		case w.db.bad[t.conn.id]:
+			t.down(channel.Classify(channel.Rejected("auth", errors.New("wrong credential"))))
+		case w.often(8) && w.now < Instant(simFaultsFor):
+			t.down(channel.Classify(errors.New("connection refused")))
+		default:
+			w.opened(t.conn)
+			n.after(w.upTo(50*time.Millisecond), t.welcome)
+		}
+	})
+}
+
+func (t *simTerm) welcome() {
+	if t.over || t.gatePass() != nil {
+		return
+	}
+	t.conn.ready = true
+	t.n.step(inReady{t.conn.id, t.id})
+	life := t.n.w.upTo(80 * time.Second)
+	if t.n.w.often(50) {
+		life = 10 * time.Minute
+	}
+	t.n.after(life, func() {
+		if !t.wedged && t.n.w.now < Instant(simFaultsFor) {
+			t.down(channel.Classify(errors.New("connection reset")))
+		}
+	})
+	t.act()
+}
+
+// act is a connection's life: it speaks, and it writes what it hears.
+func (t *simTerm) act() {
+	n, w := t.n, t.n.w
+	if t.over || t.closed {
+		return
+	}
+	if t.gatePass() == nil && t.conn.live {
+		w.said(t.conn)
+		if !t.quiet && w.often(30) {
+			n.call(func() Input { return simAccepted{t, w.db.accept(t.t)} }, func(err error) Input { return simAccepted{t, err} })
+		}
+	}
+	n.after(200*time.Millisecond+w.upTo(400*time.Millisecond), t.act)
+}
+
+type simAccepted struct {
+	t   *simTerm
+	err error
+}
+
+func (simAccepted) input() {}
+
+func (t *simTerm) accepted(err error) {
+	switch {
+	case err == nil || t.over:
+	case errors.Is(err, ErrFenced):
+		t.kill()
+		t.n.step(inFenced{t.t.Installation, t.t.Epoch})
+	default:
+		t.n.heard(err)
+		if !t.wedged {
+			t.down(channel.Classify(fmt.Errorf("%w: %w", channel.ErrStore, err)))
+		}
+	}
+}
+
+func (n *simNode) heard(err error) {
+	if fault.Store(err) {
+		n.step(inStore{err})
+	}
+}
+
+func (t *simTerm) gatePass() error {
+	if t.n.w.bug == gateSkipped {
+		return nil
+	}
+	return t.gate.pass()
+}
+
+// end cancels the channel's context.
+func (t *simTerm) end() {
+	if t.ended || t.over {
+		return
+	}
+	t.ended = true
+	if !t.wedged {
+		t.n.after(t.n.w.upTo(300*time.Millisecond), func() { t.down(channel.Classify(errors.New("asked to end"))) })
+	}
+}
+
+// kill shuts the gate at once; the sockets are gone within what D allows.
+func (t *simTerm) kill() {
+	t.gate.close()
+	if t.over || t.killing {
+		return
+	}
+	t.killing = true
+	w := t.n.w
+	delay := w.upTo(10 * time.Millisecond)
+	switch {
+	case w.now < t.n.wokeUntil:
+	case w.slowKills:
+		delay = channel.Goodbye - w.upTo(channel.Goodbye/50)
+	case w.often(50):
+		delay = w.mostly(channel.Goodbye)
+	}
+	t.n.after(delay, func() {
+		if t.closed {
+			return
+		}
+		t.closed = true
+		w.closed(t.conn)
+		t.n.step(inClosed{t.conn.id, t.id})
+		if !t.wedged {
+			t.down(channel.Classify(channel.ErrKilled))
+			return
+		}
+		t.n.after(20*time.Second, func() { t.down(channel.Classify(channel.ErrKilled)) })
+	})
+}
+
+func (t *simTerm) down(exit channel.Exit) {
+	if t.over {
+		return
+	}
+	t.over, t.closed = true, true
+	t.gate.close()
+	t.n.w.closed(t.conn)
+	t.n.step(inDown{t.conn.id, t.id, exit})
+	t.n.after(t.n.w.upTo(20*time.Millisecond), func() {
+		delete(t.n.terms, t.id)
+		t.n.step(inReturned{t.conn.id, t.id})
+	})
+}
