@@ -24,6 +24,7 @@ type state struct {
 	empty   bool // no byte in it: a new one
 	log     bool // it is in WAL mode
 	unclean bool // its log was not folded in: the last process did not end well
+	bare    bool // it does not say whose it is: a first start that was cut short
 }
 
 // place makes the file when there is none, readable by its owner alone: the log
@@ -98,15 +99,42 @@ func (s *Store) inspect() (st state, err error) {
 	case err != nil || !bytes.HasPrefix(header[:], magic):
 		return st, corruptError(s.path, errors.New("it does not begin as a database does"))
 	}
-	// 0 until the first migration is committed; then nothing but ours.
-	if id := binary.BigEndian.Uint32(header[68:]); id != applicationID && id != 0 {
-		return st, fault.Errorf(fault.Invalid, "%s is a database of another program: name another file in store.url", s.path)
+	switch binary.BigEndian.Uint32(header[68:]) {
+	case applicationID:
+	case 0: // until the first migration is committed
+		st.bare = true
+	default:
+		return st, foreignError(s.path)
 	}
 	st.log = header[18] == 2
 	if wal, err := os.Stat(s.path + "-wal"); err == nil && wal.Size() > 0 {
 		st.unclean = true
 	}
 	return st, nil
+}
+
+func foreignError(path string) error {
+	return fault.Errorf(fault.Invalid, "%s is a database of another program: name another file in store.url", path)
+}
+
+// refuseTables refuses a database that does not say whose it is and has tables:
+// ours says so in the commit that makes its first one.
+func refuseTables(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", dsn(path, dsnRead+"&mode=ro"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var tables int
+	// The migrations' own table is made before the first of them.
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name <> 'goose_db_version'`).Scan(&tables)
+	if err != nil {
+		return err
+	}
+	if tables > 0 {
+		return foreignError(path)
+	}
+	return nil
 }
 
 // makeWAL gives a new file, or a restored copy, its persistent settings.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 const (
@@ -14,6 +15,10 @@ const (
 	// headroom is what must be free, beside the reserve, before events are taken
 	// again: one log between two checkpoints, a thousand pages.
 	headroom = 4 << 20
+
+	// fullSweep is the events that one probe of a full disk looks at: it must answer
+	// within seconds.
+	fullSweep = 10_000
 )
 
 // Probe implements engine.Store. On a full disk it gives the reserve up, so that
@@ -24,10 +29,7 @@ func (s *Store) Probe(ctx context.Context) error {
 		return failed("probe the store", err)
 	}
 	if s.full.Load() {
-		s.giveUpReserve()
-		if err := s.c.outside(ctx, checkpoint); err != nil {
-			return failed("probe the store", err)
-		}
+		s.makeRoom(ctx)
 	}
 	for _, query := range []string{sqlProbe, sqlProbeClean} {
 		err := s.c.do(ctx, func(w *writer) error {
@@ -51,6 +53,23 @@ func (s *Store) Probe(ctx context.Context) error {
 	s.full.Store(false)
 	s.log.Info("store has room again", "bytes", room)
 	return nil
+}
+
+// makeRoom does what a full disk allows: with the reserve given up, a log can be
+// folded in and the sweeper's work can begin, as it was last told to keep things.
+// What fails is tried again by the next probe.
+func (s *Store) makeRoom(ctx context.Context) {
+	s.giveUpReserve()
+	err := s.c.outside(ctx, checkpoint)
+	if keep := s.retention.Load(); keep != nil {
+		now := *keep
+		now.Budget, now.Pause = fullSweep, time.Millisecond
+		_, swept := s.sweep(ctx, now)
+		err = errors.Join(err, swept, s.c.outside(ctx, checkpoint))
+	}
+	if err != nil {
+		s.log.Debug("no room made", "error", err)
+	}
 }
 
 // checkpoint folds what it can of the log into the database, without waiting for

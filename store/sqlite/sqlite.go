@@ -27,6 +27,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/store/maintenance"
 )
 
 // Options of Open. The zero value is a store with the defaults.
@@ -58,12 +59,13 @@ type Store struct {
 	keep *sql.Conn // open as long as the store is
 	c    *committer
 
-	version   atomic.Int64 // grows with whatever List shows
-	structure atomic.Int64 // grows with installations, leases and sessions
-	settled   atomic.Int64 // the structure in which nothing was disabled or removed
-	commits   atomic.Int64 // how many there were: upkeep rests while it stands still
-	tended    atomic.Int64 // the commits that the last upkeep saw
-	nextCheck atomic.Int64 // when the whole file is read again, in ms
+	version   atomic.Int64                          // grows with whatever List shows
+	structure atomic.Int64                          // grows with installations, leases and sessions
+	settled   atomic.Int64                          // the structure in which nothing was disabled or removed
+	commits   atomic.Int64                          // how many there were: upkeep rests while it stands still
+	tended    atomic.Int64                          // the commits that the last upkeep saw
+	nextCheck atomic.Int64                          // when the whole file is read again, in ms
+	retention atomic.Pointer[maintenance.Retention] // as the sweeper was last told
 	audit     auditor
 	changes   hub
 	closed    atomic.Bool
@@ -152,6 +154,11 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	state, err := s.inspect()
 	if err != nil {
 		return err
+	}
+	if state.bare {
+		if err := refuseTables(ctx, s.path); err != nil {
+			return err
+		}
 	}
 	if state.empty || !state.log {
 		if err := makeWAL(ctx, s.path); err != nil {

@@ -46,6 +46,11 @@ var tablesOf = []string{
 // writes nothing. It works on a full disk once a Probe gave the reserve up.
 func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
 	r = r.Defaults()
+	s.retention.Store(&r) // for when the disk is full
+	return s.sweep(ctx, r)
+}
+
+func (s *Store) sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
 	var swept maintenance.Swept
 	err := errors.Join(
 		failed("sweep events", s.sweepEvents(ctx, r, &swept)),

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"leasehold/channel"
+	"leasehold/engine"
+)
+
+// crashWriters is how many batches are under way when the process is killed.
+const crashWriters = 16
+
+// crashing accepts events until it is killed, and tells each one that it was told
+// to be on the disk, once it was. Its name keeps the ids of one life apart.
+func crashing(path, life string) int {
+	ctx := context.Background()
+	fail := func(err error) int { fmt.Fprintln(os.Stderr, err); return 1 }
+	s, err := Open(ctx, path, Options{ReserveBytes: -1})
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := s.OpenSession(ctx, engine.SessionRequest{ID: life, Instance: "instance", Host: "boot/1"}); err != nil {
+		return fail(err)
+	}
+	grants, err := s.Claim(ctx, life, []string{"i"})
+	if err != nil || len(grants) != 1 {
+		return fail(fmt.Errorf("got grants %v, %w", grants, err))
+	}
+	term := channel.Term{Installation: "i", Owner: life, Epoch: grants[0].Epoch}
+	if term.Run, _, err = s.BeginTerm(ctx, term, "bot"); err != nil {
+		return fail(err)
+	}
+	var mu sync.Mutex // one line at a time
+	together(crashWriters, func(w int) {
+		for n := 0; ; n++ {
+			id := fmt.Sprintf("%s-%d-%d", life, w, n)
+			b := batch(term, id)
+			b.Cursor = []byte(id)
+			if _, err := s.Accept(ctx, b); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
+			}
+			mu.Lock()
+			fmt.Println(id)
+			mu.Unlock()
+		}
+	})
+	return 1
+}
+
+func TestKill(t *testing.T) {
+	t.Run("a process killed during commits loses nothing that it acknowledged, twenty times", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "leasehold.db")
+		s := openAt(t, path, Options{})
+		grant(t, s, "i")
+		must(t, s.Close())
+		told := map[string]bool{}
+		for life := range 20 {
+			cmd := start(t, "writer", path, fmt.Sprintf("life%d", life))
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			lines := bufio.NewScanner(out)
+			for stop := 50 + rand.IntN(400); lines.Scan(); {
+				told[lines.Text()] = true
+				if stop--; stop == 0 {
+					must(t, cmd.Process.Kill())
+				}
+			}
+			_ = cmd.Wait() // killed
+
+			began := time.Now()
+			s := openAt(t, path, Options{})
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("life %d: got %v until it was open again, want less than a second", life, took)
+			}
+			var ids []string
+			must(t, s.db.Select(&ids, "SELECT event_id FROM event"))
+			stored := map[string]bool{}
+			for _, id := range ids {
+				stored[id] = true
+			}
+			for id := range told {
+				if !stored[id] {
+					t.Errorf("life %d: %s was acknowledged and is lost", life, id)
+				}
+			}
+			want(t, "deliveries", count(t, s, "delivery"), len(ids))
+			want(t, "events once", len(stored), len(ids))
+			must(t, quickCheck(t.Context(), path, s.db))
+			audited, err := s.Audit(t.Context(), 0)
+			must(t, err)
+			want(t, "violations", len(audited.Violations), 0)
+			must(t, s.Close())
+		}
+		if len(told) < 20*50 {
+			t.Errorf("got %d events acknowledged, want at least fifty in each life", len(told))
+		}
+	})
+}
