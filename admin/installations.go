@@ -35,7 +35,7 @@ type Input struct {
 	Enabled *bool             `json:"enabled,omitempty"`
 }
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Seal fills in what is computed of an installation: its fingerprint and the
 // identity that it has on its platform. The error says why its config cannot be
@@ -141,7 +141,7 @@ func (a *API) answerInstallation(w http.ResponseWriter, r *http.Request, status 
 func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if !idPattern.MatchString(id) {
-		return fault.Errorf(fault.Invalid, "%q is no id: letters, digits, \".\", \"_\" and \"-\", beginning with a letter or digit, at most 100", id)
+		return fault.Errorf(fault.Invalid, "%q is no id: letters, digits, \".\", \"_\" and \"-\", beginning with a letter or digit, at most 128", id)
 	}
 	revision, err := ifMatch(r)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	if len(i.Config) == 0 {
 		i.Config = json.RawMessage("{}")
 	}
-	warning, err := a.check(&i)
+	warning, err := a.check(r.Context(), &i)
 	if err != nil {
 		return err
 	}
@@ -183,20 +183,31 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 
 // check seals i, and tells a config that no secret could mend from one that only
 // lacks its secrets here.
-func (a *API) check(i *Installation) (warning string, err error) {
+func (a *API) check(ctx context.Context, i *Installation) (warning string, err error) {
 	spec, ok := a.o.Types.Lookup(i.Type)
 	if !ok {
 		return "", fault.Errorf(fault.Invalid, "channel type %q is not known; run leasehold types list", i.Type)
 	}
-	err = Seal(a.o.Types, a.o.FingerprintKey, i)
+	unresolved := Seal(a.o.Types, a.o.FingerprintKey, i)
+	resolve := func(string, string) (string, error) { return "placeholder", nil }
+	if unresolved == nil {
+		c, err := a.o.Types.Decode(i.Type, i.Config)
+		if err == nil {
+			_, err = c.Build(ctx)
+		}
+		return "", a.unfit(*i, err)
+	}
+	if _, err := spec.Decode(i.Config, resolve); err != nil {
+		return "", a.unfit(*i, err)
+	}
+	return unresolved.Error(), nil
+}
+
+func (a *API) unfit(i Installation, err error) error {
 	if err == nil {
-		return "", nil
+		return nil
 	}
-	placeholder := func(string, string) (string, error) { return "placeholder", nil }
-	if _, shape := spec.Decode(i.Config, placeholder); shape != nil {
-		return "", fault.Errorf(fault.Invalid, "config of installation %s: %w; see leasehold types show %s", i.ID, shape, i.Type)
-	}
-	return err.Error(), nil
+	return fault.Errorf(fault.Invalid, "config of installation %s: %w; see leasehold types show %s", i.ID, err, i.Type)
 }
 
 // ifMatch reads the revision that a PUT replaces; 0 = it creates.

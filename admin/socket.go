@@ -63,6 +63,22 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
+// Reach reports whether somebody accepts connections on the socket at path. The
+// error has ErrNoAnswer in it when nobody does, and is fault.Denied when we may not
+// ask.
+func Reach(ctx context.Context, path string) error {
+	conn, err := dial(ctx, path)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fault.Errorf(fault.Denied, "%s is another user's; use the user that leasehold runs as, or root, for example with sudo", path)
+	default:
+		return fmt.Errorf("%w on %s: %w", ErrNoAnswer, path, err)
+	}
+}
+
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialWithin}
 	return d.DialContext(ctx, "unix", path) //nolint:wrapcheck // callers say what for

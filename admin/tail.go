@@ -86,8 +86,8 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, q EventQuery, f
 			}
 			from, quiet = e.Seq, 0
 		}
-		if len(events) == maxLimit {
-			continue
+		if len(events) > 0 {
+			continue // there may be more
 		}
 		if quiet += tailEvery; quiet >= tailAlive {
 			if quiet = 0; !send([]byte(":\n\n")) {
@@ -101,22 +101,23 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, q EventQuery, f
 }
 
 // since lists events after seq, oldest first. The store takes 0 for "from the
-// newest back", so an empty beginning is read that way.
+// newest back", so the beginning is found that way, page by page.
 func (a *API) since(ctx context.Context, q EventQuery, seq int64) ([]Event, error) {
-	if seq > 0 {
-		q.After = seq
+	if q.After = seq; seq > 0 {
 		return a.o.Store.Events(ctx, q) //nolint:wrapcheck // the stream ends silently
 	}
-	var all []Event
+	var oldest []Event
 	for {
 		page, err := a.o.Store.Events(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("tail events: %w", err)
 		}
-		all = append(all, page...)
+		if len(page) > 0 {
+			oldest = page
+		}
 		if len(page) < q.Limit {
-			slices.Reverse(all)
-			return all, nil
+			slices.Reverse(oldest)
+			return oldest, nil
 		}
 		q.Before = page[len(page)-1].Seq
 	}

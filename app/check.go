@@ -1,0 +1,195 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/store"
+	"leasehold/store/sqlite"
+)
+
+func (p *program) checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Check the config as run would read it, and say what a start would change", Args: exactly(),
+		Long: `Read the config as run would. Every fault is named at once with its file, line and
+column, and ends the command with 78. A secret that cannot be resolved here is a
+warning: the service may see what this shell does not.`,
+		Example: "  leasehold check --config /etc/leasehold/leasehold.toml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := p.load()
+			if err != nil {
+				return err
+			}
+			r, err := p.check(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.asJSON(r)
+			}
+			p.showReport(r)
+			return nil
+		},
+	}
+}
+
+// report is what check found in a config without faults.
+type report struct {
+	Files         []string `json:"files"`
+	DataDir       string   `json:"data_dir"`
+	Store         string   `json:"store"`
+	Socket        string   `json:"socket"`
+	Installations int      `json:"installations"`
+	Targets       []string `json:"targets"`
+	Lease         string   `json:"lease"`
+	Warnings      []string `json:"warnings,omitempty"`
+	Changes       *changes `json:"changes,omitempty"` // none: there is no store to compare with yet
+}
+
+// changes are what a start would change in the store.
+type changes struct {
+	Added   []string `json:"added"`
+	Changed []string `json:"changed"`
+	Removed []string `json:"removed"`
+}
+
+func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	resolve := p.resolver(quiet)
+	r := report{
+		Files: append([]string{}, c.Files...), DataDir: string(c.Node.DataDir), Socket: string(c.Admin.Socket),
+		Installations: len(c.Installations), Targets: []string{}, Lease: leaseLine(c.Lease),
+	}
+	for _, t := range c.Targets {
+		r.Targets = append(r.Targets, t.Name)
+	}
+	r.Warnings = p.unresolved(c, resolve)
+	types, err := channel.NewTypes(resolve, p.Types...)
+	if err != nil {
+		return r, err //nolint:wrapcheck // an embedder's mistake, in our words already
+	}
+	if err := unbuilt(ctx, c, types); err != nil {
+		return r, err
+	}
+	if _, err := p.proxyFor(c.Connect, resolve); err != nil && c.Connect.Proxy.Kind == "" {
+		return r, err
+	}
+	if _, err := authorities(c.Connect.CAFile); err != nil {
+		return r, err
+	}
+	if r.Store, err = c.StoreURL(config.Resolver(resolve)); err != nil {
+		r.Warnings = append(r.Warnings, err.Error())
+		_, _, err = wanted(c, types, nil)
+		return r, err
+	}
+	return r, p.compare(ctx, c, types, &r)
+}
+
+// unbuilt are the faults that only the types themselves can tell. A config that does
+// not decode lacks a secret here: that is a warning already.
+func unbuilt(ctx context.Context, c *config.Config, types *channel.Types) error {
+	var faults config.Faults
+	for _, i := range c.Installations {
+		decoded, err := types.Decode(i.Type, i.Config)
+		if err != nil {
+			continue
+		}
+		if _, err := decoded.Build(ctx); err != nil {
+			faults = append(faults, config.Fault{File: i.Pos.File, Line: i.Pos.Line, Col: i.Pos.Col, Key: fmt.Sprintf("installation %q", i.ID), Message: err.Error()})
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+// compare fills in what a start would change, when the store can be read.
+func (p *program) compare(ctx context.Context, c *config.Config, types *channel.Types, r *report) error {
+	want, _, err := wanted(c, types, fingerprintKey(c))
+	if err != nil {
+		return err
+	}
+	path, err := store.Path(r.Store)
+	if err != nil {
+		return err //nolint:wrapcheck // it names the key
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
+	if err != nil {
+		r.Warnings = append(r.Warnings, err.Error())
+		return nil
+	}
+	defer func() { _ = s.Close() }() // read only
+	have, err := s.Installations(ctx)
+	if err != nil {
+		r.Warnings = append(r.Warnings, err.Error())
+		return nil
+	}
+	r.Changes = &changes{}
+	r.Changes.Added, r.Changes.Changed, r.Changes.Removed = differences(want, have)
+	for _, h := range have {
+		if d := declared(c)(h.ID); h.Source == admin.SourceAPI && d != "" {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: installation %q was made by a command already: a start will refuse; remove it with leasehold installations remove %s, or choose another id", d, h.ID, h.ID))
+		}
+	}
+	return nil
+}
+
+// unresolved lists the references that have no value here, each with its place.
+func (p *program) unresolved(c *config.Config, resolve channel.Resolver) (warnings []string) {
+	for _, u := range c.Uses {
+		if _, err := resolve(u.Kind, u.Name); err != nil {
+			warnings = append(warnings, fmt.Sprintf("%s: %s: %v", u.Pos, u.Key, err))
+		}
+	}
+	return warnings
+}
+
+// leaseLine is the inequality that keeps two nodes from running one installation,
+// with its numbers. config.Load has refused those that do not satisfy it.
+func leaseLine(l config.Lease) string {
+	return fmt.Sprintf("renew_every %v + %d × attempt_timeout %v + %d × gap %v = %v, within ttl %v − 0.2 %% − margin %v = %v of trust",
+		l.RenewEvery, config.Attempts, l.AttemptTimeout, config.Attempts-1, config.RetryGap, l.Need(), l.TTL, l.Margin, l.Trust())
+}
+
+func (p *program) showReport(r report) {
+	files := strings.Join(r.Files, ", ")
+	if files == "" {
+		files = "none; the defaults hold"
+	}
+	p.fields("config", files, "data folder", r.DataDir, "store", r.Store, "socket", r.Socket,
+		"installations", fmt.Sprint(r.Installations), "targets", strings.Join(r.Targets, ", "), "lease", r.Lease)
+	switch ch := r.Changes; {
+	case ch == nil:
+		p.line("The store is not there yet: a start makes it.")
+	case len(ch.Added)+len(ch.Changed)+len(ch.Removed) == 0:
+		p.line("A start changes no installation.")
+	default:
+		p.line("A start changes installations:")
+		for _, x := range []struct {
+			verb string
+			ids  []string
+		}{{"added", ch.Added}, {"changed", ch.Changed}, {"removed", ch.Removed}} {
+			if len(x.ids) > 0 {
+				p.line("  %-8s %s", x.verb, strings.Join(x.ids, ", "))
+			}
+		}
+	}
+	for _, w := range r.Warnings {
+		p.hint("warning: %s", p.redact.String(w))
+	}
+	p.line("The config is fine.")
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/config"
+	"leasehold/internal/loop"
+	"leasehold/store"
+	"leasehold/store/maintenance"
+)
+
+// chores are the maintenance tasks, each a loop of its own.
+func chores(c *config.Config, s store.Store, log *slog.Logger) (*loop.Group, error) {
+	keep := maintenance.Retention{Events: c.Retention.Events.Std(), Dead: c.Retention.Dead.Std(), Batch: c.Tasks.Sweeper.Batch}
+	tasks := []*chore{
+		{name: "sweeper", every: c.Tasks.Sweeper.Every, do: func(ctx context.Context) (string, error) {
+			swept, err := s.Sweep(ctx, keep)
+			return swept.String(), err //nolint:wrapcheck // it says what
+		}},
+		{name: "upkeep", every: c.Tasks.Upkeep.Every, do: func(ctx context.Context) (string, error) {
+			tended, err := s.Upkeep(ctx)
+			return tendedWords(tended), err //nolint:wrapcheck // it says what
+		}},
+		{name: "self-audit", every: c.Tasks.SelfAudit.Every, do: (&audit{store: s, log: log}).run},
+	}
+	var all []loop.Task
+	for _, t := range tasks {
+		t.store = s
+		all = append(all, loop.Task{Name: t.name, Every: t.every.Std(), Cycle: t.cycle})
+	}
+	g, err := loop.NewGroup(loop.Standard(), log, all...)
+	if err != nil {
+		return nil, fmt.Errorf("list the tasks: %w", err)
+	}
+	return g, nil
+}
+
+// chore is a task whose failures and work done are kept. A cycle that had nothing
+// to do writes nothing: at rest the disk rests.
+type chore struct {
+	name  string
+	every config.Duration
+	do    func(context.Context) (done string, err error) // done: "" = there was nothing to do
+	store admin.Store
+
+	failures int // in a row; one cycle at a time
+}
+
+// saveWithin bounds the note of a run that its own context may have ended.
+const saveWithin = 5 * time.Second
+
+func (t *chore) cycle(ctx context.Context) error {
+	run := admin.TaskRun{Task: t.name, LastStart: time.Now()}
+	done, err := t.do(ctx)
+	if ctx.Err() != nil && err != nil {
+		return err // a shutdown: the loop tells it from a failure
+	}
+	failed := t.failures > 0
+	switch {
+	case err != nil:
+		t.failures++
+		run.LastError = err.Error()
+	default:
+		t.failures = 0
+		run.LastSuccess = time.Now()
+	}
+	if err == nil && done == "" && !failed {
+		return nil
+	}
+	run.Failures, run.Result = t.failures, done
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveWithin)
+	defer cancel()
+	if serr := t.store.SaveTaskRun(saving, run); serr != nil && err == nil {
+		return fmt.Errorf("note that %s did its work: %w", t.name, serr)
+	}
+	return err
+}
+
+// tendedWords are what an upkeep did beside looking; "" for nothing.
+func tendedWords(t maintenance.Tended) string {
+	switch {
+	case t.Vacuumed > 0 && t.Checked:
+		return fmt.Sprintf("gave back %d pages, checked the whole file", t.Vacuumed)
+	case t.Vacuumed > 0:
+		return fmt.Sprintf("gave back %d pages", t.Vacuumed)
+	case t.Checked:
+		return "checked the whole file"
+	}
+	return ""
+}
+
+// audit goes on where its last cycle ended.
+type audit struct {
+	store store.Store
+	log   *slog.Logger
+	since int64
+}
+
+// run looks at what was accepted since the last cycle. A violation is a mistake of
+// ours that a fence should have made impossible: it is told at once, in full.
+func (a *audit) run(ctx context.Context) (string, error) {
+	var violations int
+	for more := true; more; {
+		seen, err := a.store.Audit(ctx, a.since)
+		if err != nil {
+			return "", err //nolint:wrapcheck // it says what
+		}
+		for _, v := range seen.Violations {
+			a.log.Error("self-audit violation", "lease", v.Lease, "seq", v.Seq, "epoch", v.Epoch, "before", v.Before)
+		}
+		violations += len(seen.Violations)
+		a.since, more = seen.Through, seen.More
+	}
+	if violations > 0 {
+		return "", fmt.Errorf("%d events stand behind a later epoch of their lease; please report it with the log", violations)
+	}
+	return "", nil
+}

@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/internal/fault"
+	"leasehold/store"
+	"leasehold/store/sqlite"
+)
+
+// lockPoll is how often a passive process looks whether the store is free: the
+// takeover is to be over within a second, and a look costs a system call.
+const lockPoll = 100 * time.Millisecond
+
+// makeDataDir makes the data folder, for its owner alone.
+func makeDataDir(c *config.Config) error {
+	dir := string(c.Node.DataDir)
+	if dir == "" {
+		return fault.Errorf(fault.Invalid, "no data folder is known here; set node.data_dir, or run with --data-dir FOLDER")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.Errorf(fault.ReadOnly, "make the data folder: %w; create it, or set node.data_dir", err)
+	}
+	return nil
+}
+
+// claimStore opens the store for this process alone. While another process holds
+// it, this one is passive: it says who that is, answers on a socket of its own, and
+// takes over as soon as the other one ends, however it ends.
+func (p *program) claimStore(ctx context.Context, c *config.Config, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (store.Store, error) {
+	url, err := c.StoreURL(config.Resolver(resolve))
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err)
+	}
+	for waited := false; ; waited = true {
+		s, err := store.Open(ctx, url, store.Options{
+			DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Log: log,
+		})
+		var locked *sqlite.LockedError
+		switch {
+		case err == nil:
+			if waited {
+				log.Info("store taken over")
+			}
+			return s, nil
+		case ctx.Err() != nil || !errors.As(err, &locked):
+			return nil, err //nolint:wrapcheck // it says what and where
+		}
+		if err := p.passive(ctx, c, types, locked, log); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// passive answers questions until nobody holds the store, or ctx ends. That it
+// cannot answer is no reason not to take over.
+func (p *program) passive(ctx context.Context, c *config.Config, types *channel.Types, locked *sqlite.LockedError, log *slog.Logger) error {
+	path := passiveSocket(string(c.Admin.Socket))
+	log.Info("waiting for the store", "holder", holder(locked.Owner), "socket", path)
+	answering, err := p.answerPassively(ctx, c, types, locked, path, log)
+	if err != nil {
+		log.Warn("nobody can ask this process while it waits", "error", err)
+	}
+	err = sqlite.WaitForLock(ctx, locked.Path, lockPoll)
+	if answering != nil {
+		err = errors.Join(err, answering())
+	}
+	return err
+}
+
+func (p *program) answerPassively(ctx context.Context, c *config.Config, types *channel.Types, locked *sqlite.LockedError, path string, log *slog.Logger) (stop func() error, err error) {
+	r, err := sqlite.OpenReader(ctx, locked.Path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what and where
+	}
+	l, err := admin.Listen(ctx, path)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	api := admin.New(p.answers(c, admin.Options{Store: r, Types: types, Mode: admin.Passive, Holder: holder(locked.Owner), Log: log}))
+	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, l, api, log) })
+	return func() error { return errors.Join(answering.stop(), r.Close()) }, nil
+}
+
+// passiveSocket is beside the holder's, under a name that tells whose it is.
+func passiveSocket(socket string) string {
+	ext := filepath.Ext(socket)
+	return fmt.Sprintf("%s.%d%s", strings.TrimSuffix(socket, ext), os.Getpid(), ext)
+}
+
+// holder says who holds a store, in a few words.
+func holder(o sqlite.Owner) string {
+	if o.PID == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("process %d on %s, running since %s", o.PID, o.Host, o.Started.UTC().Format(time.RFC3339))
+}
+
+// answers completes the handlers' options with what is the same in every mode.
+func (p *program) answers(c *config.Config, o admin.Options) admin.Options {
+	o.Version, o.Declared, o.Redact, o.FingerprintKey = buildVersion(), declared(c), p.redact, fingerprintKey(c)
+	return o
+}

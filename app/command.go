@@ -1,0 +1,98 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// root is the tree of commands.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold",
+		Short: "Hold one live connection per bot, and hand every message to your program",
+		Long: `Leasehold keeps the connections that chat and device platforms want kept open,
+one per bot installation, and delivers every message it hears to your program.`,
+		Example: `  leasehold run --demo          see it work, without an account or a file
+  leasehold run                 run what leasehold.toml says
+  leasehold status              how everything is`,
+		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
+		Args: p.unknown, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := c.ValidateFlagGroups(); err != nil { // before cobra does, and as the caller's mistake
+			return usage("%w; see %s --help", err, c.CommandPath())
+		}
+		return nil
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w; see %s --help", err, c.CommandPath())
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.configFile, "config", "", "the config `file` (else LEASEHOLD_CONFIG, ./leasehold.toml, the user's, the system's)")
+	flags.StringVar(&p.dataDir, "data-dir", "", "the data `folder`, instead of node.data_dir")
+	flags.BoolVar(&p.json, "json", false, "write JSON, for programs")
+	root.AddCommand(
+		p.runCommand(), p.checkCommand(), p.statusCommand(), p.installationsCommand(), p.typesCommand(), p.eventsCommand(),
+		p.deliveriesCommand(), p.tasksCommand(), p.nodesCommand(), p.versionCommand(),
+	)
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// group is a command that only holds others.
+func (p *program) group(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use: use, Aliases: aliases, Short: short, Args: p.unknown, SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+// later are commands that people will look for and that are not in this version.
+var later = []string{
+	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages", "trace",
+	"targets", "keys", "tokens", "secrets", "backup", "restore", "migrate", "store", "fake",
+}
+
+// unknown refuses a word that is no command, and says what was probably meant.
+func (p *program) unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	word, path := args[0], c.CommandPath()
+	switch {
+	case c.HasParent():
+	case word == "install" && len(args) > 1 || word == "add":
+		return usage("a bot is set up as an [[installation]] in leasehold.toml, or with: leasehold installations put ID --type %s --config-json '{…}'; see leasehold types list", slices.Concat(args, []string{"TYPE"})[1])
+	case slices.Contains(later, word):
+		return usage("%q is not in this version; see %s --help", word, path)
+	}
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		return usage("%s has no command %q; did you mean %s?", path, word, strings.Join(near, " or "))
+	}
+	return usage("%s has no command %q; see %s --help", path, word, path)
+}
+
+// exactly wants as many arguments as there are names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := "no argument"
+		if len(names) > 0 {
+			want = strings.Join(names, " ")
+		}
+		return usage("%s takes %s (got %d); see %s --help", c.CommandPath(), want, len(args), c.CommandPath())
+	}
+}
+
+// line writes one line for people to stdout.
+func (p *program) line(format string, args ...any) { fmt.Fprintf(p.Stdout, format+"\n", args...) }
+
+// hint writes one line beside the answer, so that it does not get into a pipe.
+func (p *program) hint(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/delivery"
+	"leasehold/engine"
+	"leasehold/internal/fault"
+	"leasehold/internal/loop"
+	"leasehold/store"
+)
+
+// node is the running program, as the handlers ask about it.
+type node struct {
+	name, instance string
+	started        time.Time
+	store          store.Store
+	dispatcher     *delivery.Dispatcher
+	supervisor     *engine.Supervisor
+}
+
+var _ admin.Process = (*node)(nil)
+
+func (n *node) Info() admin.NodeInfo {
+	return admin.NodeInfo{Instance: n.instance, Name: n.name, Session: n.supervisor.Status().Session, PID: os.Getpid(), Started: n.started.UTC()}
+}
+
+// Links are the installations whose state this node makes: what it merely sees
+// another one hold is told by that one's rows.
+func (n *node) Links() map[string]admin.Status {
+	links := map[string]admin.Status{}
+	for _, l := range n.supervisor.Status().Links {
+		if l.State == engine.Standby {
+			continue
+		}
+		links[l.Installation] = admin.Status{
+			State: string(l.State), Reason: l.Reason, Detail: l.Detail, Since: l.Since, Attempts: l.Attempts,
+			NextAttempt: l.NextAttempt, LastReady: l.LastReady, LastEvent: l.LastEvent,
+		}
+	}
+	return links
+}
+
+// Ready checks what a node needs to work: a store that takes writes, and a session
+// in it. A single link that is down is that installation's trouble.
+func (n *node) Ready(ctx context.Context) error {
+	switch s := n.supervisor.Status(); {
+	case s.Store != nil:
+		return fmt.Errorf("the store takes nothing: %w", s.Store)
+	case s.Draining:
+		return fault.Errorf(fault.Temporary, "the node is draining")
+	case s.Session == "":
+		return errors.New("no session is open in the store")
+	}
+	if _, err := n.store.Totals(ctx); err != nil {
+		return fmt.Errorf("the store does not answer: %w", err)
+	}
+	return nil
+}
+
+func (n *node) Wake(leases []string) {
+	for _, l := range leases {
+		n.dispatcher.Wake(l)
+	}
+}
+
+func (n *node) Trigger() { n.supervisor.Trigger() }
+
+// Targets are the circuits of the targets, in the words of people.
+func (n *node) Targets() []admin.Target {
+	var all []admin.Target
+	for _, t := range n.dispatcher.Stats().Targets {
+		state := string(t.State)
+		switch t.State {
+		case delivery.Closed:
+			state = "ok"
+		case delivery.Open:
+			state = "down"
+		default: // disabled, unknown: words already
+		}
+		all = append(all, admin.Target{Name: t.Name, Type: t.Kind, State: state, Reason: t.Reason, Since: t.Since, NextProbe: t.NextProbe})
+	}
+	return all
+}
+
+// awaitSession returns when the node has a session, and so may hold something; at
+// the latest when ctx ends or the engine does.
+func (n *node) awaitSession(ctx context.Context, engineEnded <-chan struct{}) {
+	for n.supervisor.Status().Session == "" && loop.Sleep(ctx, 2*time.Millisecond) == nil {
+		select {
+		case <-engineEnded:
+			return
+		default:
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/internal/fault"
+	"leasehold/internal/identity"
+	"leasehold/internal/loop"
+	"leasehold/store"
+	"leasehold/store/sqlite"
+)
+
+// need is what a command wants of whoever answers it.
+type need int
+
+const (
+	reading need = iota // the store will do
+	writing             // the store will do, under its lock
+	running             // only the running program can tell
+)
+
+// reach calls do with a client of the running program or, when nothing runs, of
+// the same handlers in this process. Its errors are the command's.
+func (p *program) reach(ctx context.Context, n need, do func(context.Context, *admin.Client) error) error {
+	c, err := p.load()
+	if err != nil {
+		return err
+	}
+	socket := string(c.Admin.Socket)
+	switch err := admin.Reach(ctx, socket); {
+	case err == nil:
+		return overSocket(ctx, socket, do)
+	case !errors.Is(err, admin.ErrNoAnswer):
+		return err //nolint:wrapcheck // it names the socket and the next step
+	}
+	b, err := p.box(c)
+	if err != nil {
+		return err
+	}
+	if b.held && up(ctx, socket) {
+		return overSocket(ctx, socket, do)
+	}
+	if n == running {
+		return notRunning("nothing answers on " + socket)
+	}
+	return asUsage(p.inProcess(ctx, b, n, do))
+}
+
+func overSocket(ctx context.Context, socket string, do func(context.Context, *admin.Client) error) error {
+	client := admin.NewClient(admin.Socket(socket))
+	defer client.Close()
+	return asUsage(do(ctx, client))
+}
+
+// startPatience is how long a program that has the store may take until it
+// answers: it is starting, most often, which takes a fraction of that.
+const startPatience = 2 * time.Second
+
+// up waits until somebody answers on the socket; false: nobody does in time.
+func up(ctx context.Context, socket string) bool {
+	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); {
+		if loop.Sleep(ctx, 50*time.Millisecond) != nil {
+			return false
+		}
+		if admin.Reach(ctx, socket) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func notRunning(why string) error {
+	return &exitError{fault.ExitNotRunning, errors.New(why + ": leasehold is not running; start it with leasehold run")}
+}
+
+// box is what a command finds where nothing answers: a config, and the store that
+// it names.
+type box struct {
+	config *config.Config
+	log    *slog.Logger
+	types  *channel.Types
+	url    string // of the store
+	path   string // of its file
+	owner  sqlite.Owner
+	held   bool // by owner
+}
+
+func (p *program) box(c *config.Config) (*box, error) {
+	b := &box{config: c, log: p.logger(c.Log, p.Stderr)}
+	resolve := p.resolver(b.log)
+	var err error
+	if b.types, err = channel.NewTypes(resolve, p.Types...); err != nil {
+		return nil, err //nolint:wrapcheck // an embedder's mistake, in our words already
+	}
+	if b.url, err = c.StoreURL(config.Resolver(resolve)); err != nil {
+		return nil, fault.Wrap(fault.Invalid, err)
+	}
+	if b.path, err = store.Path(b.url); err != nil {
+		return nil, err //nolint:wrapcheck // it names the key
+	}
+	b.owner, b.held = sqlite.Holder(b.path)
+	return b, nil
+}
+
+// inProcess answers from the store itself: for writing under the same lock that a
+// running program holds, for reading beside whoever may hold it.
+func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context.Context, *admin.Client) error) (err error) {
+	c, log, url, path := b.config, b.log, b.url, b.path
+	o := admin.Options{Types: b.types, Mode: admin.Stopped, Log: log}
+	if b.held {
+		o.Mode, o.Holder = admin.Unreachable, holder(b.owner)
+	}
+	switch {
+	case n == writing && o.Mode == admin.Unreachable:
+		return fault.Errorf(fault.Busy, "%s holds the store and does not answer on %s; wait until it is up, or stop it", o.Holder, c.Admin.Socket)
+	case n == writing:
+		if err := makeDataDir(c); err != nil {
+			return err
+		}
+		s, err := store.Open(ctx, url, store.Options{DataDir: string(c.Node.DataDir), Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Log: log})
+		if err != nil {
+			return err //nolint:wrapcheck // it says what and where
+		}
+		defer closing(&err, s.Close)
+		tasks, err := chores(c, s, log)
+		if err != nil {
+			return err
+		}
+		o.Store, o.Tasks = s, once{tasks}
+	default:
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return notRunning("there is no store " + path + " yet")
+		}
+		r, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
+		if err != nil {
+			return err //nolint:wrapcheck // it says what and where
+		}
+		defer closing(&err, r.Close)
+		tasks, err := chores(c, nil, log) // for their names: a reader runs none
+		if err != nil {
+			return err
+		}
+		o.Store, o.Tasks = r, once{tasks}
+	}
+	client := admin.NewClient(admin.InProcess(admin.New(p.answers(c, o))))
+	defer client.Close()
+	return do(ctx, client)
+}
+
+// once runs a task of a group that does not run.
+type once struct{ *loop.Group }
+
+func (o once) Trigger(ctx context.Context, name string) error { return o.Once(ctx, name) }
+
+// fingerprintKey keys the fingerprints of configs with the store's id, which the
+// data folder remembers: the same secret has another fingerprint in another store.
+func fingerprintKey(c *config.Config) []byte {
+	id, err := identity.Load(string(c.Node.DataDir))
+	if err != nil {
+		return nil // node reads it too, and says what is wrong
+	}
+	return []byte(id.Store)
+}
+
+// closing joins the error of a close to *err, for a defer.
+func closing(err *error, f func() error) { *err = errors.Join(*err, f()) }
+
+// unlessStopped is nil for an error that only says that we were asked to stop.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}

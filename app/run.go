@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/internal/identity"
+)
+
+func (p *program) runCommand() *cobra.Command {
+	var demo bool
+	c := &cobra.Command{
+		Use: "run", Short: "Run: hold the connections, deliver what they hear", Args: exactly(),
+		Example: `  leasehold run --demo          see it work in ten seconds
+  leasehold run --config leasehold.toml`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if demo {
+				return p.demo(c.Context())
+			}
+			cfg, err := p.load()
+			if err != nil {
+				return err
+			}
+			return p.run(c.Context(), cfg, p.logger(cfg.Log, p.Stderr))
+		},
+	}
+	c.Flags().BoolVar(&demo, "demo", false, "run a fake platform, one installation and a receiver, in a temporary folder")
+	c.Flags().BoolVar(&p.newStore, "new-store", false, "begin an empty store although this data folder had one")
+	return c
+}
+
+// stopSlack is what a shutdown may take beyond the drain: closing sockets under
+// channels that do not listen (2 s), store calls under way (3 s), the last
+// answers of the local socket (2 s), the checkpoint.
+const stopSlack = 15 * time.Second
+
+// run runs a node until ctx ends, and bounds its shutdown: what does not stop is
+// left to the end of the process, which then says so and is no success.
+func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	reload := make(chan os.Signal, 1) // or a terminal that closed: no reason to end either
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	ended := make(chan error, 1)
+	go func() {
+		err := p.node(ctx, c, log)
+		log.Info("stopped")
+		ended <- err
+	}()
+	for stopping := false; !stopping; {
+		select {
+		case err := <-ended:
+			return err
+		case <-reload:
+			log.Warn("reload is not in this version", "next_step", "restart to apply a changed config")
+		case <-ctx.Done():
+			stopping = true
+		}
+	}
+	bound := c.Node.DrainTimeout.Std() + stopSlack
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-p.again:
+		return errors.New("stopped at once by a second signal; what was under way is repeated at the next start")
+	case <-late.C:
+		return fmt.Errorf("the shutdown did not end within %v; what was under way is repeated at the next start", bound)
+	}
+}
+
+// node is the program from its data folder to its last connection, in the order
+// in which things start. What was started is stopped in reverse, where it stands:
+// the socket answers until the drain is over, the store is closed last.
+func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
+	n := &node{started: time.Now(), name: c.Node.Name}
+	resolve := p.resolver(log)
+	types, err := channel.NewTypes(resolve, p.Types...)
+	if err != nil {
+		return err //nolint:wrapcheck // an embedder's mistake, in our words already
+	}
+
+	if err := makeDataDir(c); err != nil {
+		return err
+	}
+	if n.store, err = p.claimStore(ctx, c, types, resolve, log); err != nil {
+		return unlessStopped(ctx, err)
+	}
+	defer closing(&err, n.store.Close)
+	self, err := identity.Load(string(c.Node.DataDir))
+	if err != nil {
+		return err //nolint:wrapcheck // it says what and where
+	}
+	n.instance = self.Instance
+	if err := p.reconcile(ctx, c, n.store, types, log); err != nil {
+		return unlessStopped(ctx, err)
+	}
+
+	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
+	if n.dispatcher, err = p.dispatcher(c, n.store, routes, resolve, log); err != nil {
+		return err
+	}
+	if n.supervisor, err = p.supervisor(ctx, c, n.store, newRouter(c, n.dispatcher, routes), self, types, resolve, log); err != nil {
+		return err
+	}
+	tasks, err := chores(c, n.store, log)
+	if err != nil {
+		return err
+	}
+
+	socket, err := admin.Listen(ctx, string(c.Admin.Socket))
+	if err != nil {
+		return err //nolint:wrapcheck // it names the path and the key
+	}
+	api := admin.New(p.answers(c, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Log: log}))
+	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
+	defer closing(&err, answering.stop)
+	delivering := start(ctx, n.dispatcher.Run)
+	defer closing(&err, delivering.stop)
+	holding := start(ctx, n.supervisor.Run)
+	defer closing(&err, holding.stop)
+	tending := start(ctx, tasks.Run)
+	defer closing(&err, tending.stop)
+
+	n.awaitSession(ctx, holding.ended)
+	log.Info("ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(n.started).Milliseconds())
+	select { // one that has ended by itself says why when it is stopped
+	case <-ctx.Done():
+	case <-holding.ended:
+	case <-answering.ended:
+	}
+	return nil
+}

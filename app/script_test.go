@@ -1,0 +1,331 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite"
+
+	"leasehold/app"
+	"leasehold/channel/websocket/websocketfake"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"leasehold": func() {
+		os.Exit(app.Main(context.Background(), app.Options{
+			Types: app.Builtin(), Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		}))
+	}})
+}
+
+// TestScripts drives the binary as a person types. Beside testscript's own words
+// the scripts have:
+//
+//	code N PROGRAM ARG…       run it; it must end with N
+//	until TIME REGEXP ARG…    run leasehold until its output matches; TIME is the most it may take.
+//	                          Arguments are globs; @SOCKET in front asks on that socket
+//	envsubst FILE…            fill in $PLATFORM and $PROGRAM
+//	gone GLOB                 no file has such a name
+//	signal NAME N             send a signal to the Nth program in the background
+//	platform                  a fake platform at $PLATFORM; with token=T it wants that token
+//	push BOT N · cut BOT · acked BOT N
+//	program                   a program that takes webhooks at $PROGRAM
+//	answer STATUS             what it answers from now on
+//	took N                    wait until it has taken N different deliveries
+//	sql FILE STATEMENT        change a database
+//	finds TEXT PATH…          some file under the paths holds TEXT; ! finds: none does
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("..", "testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			w := &world{}
+			e.Values[worldKey{}] = w
+			e.Defer(w.close)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": cmdCode, "until": cmdUntil, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
+			"envsubst": cmdEnvsubst, "gone": cmdGone,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds,
+		},
+		RequireExplicitExec: true, RequireUniqueNames: true,
+	})
+}
+
+type worldKey struct{}
+
+// world is what stands around the binary in one script.
+type world struct {
+	platform *websocketfake.Server
+	program  *program
+}
+
+func of(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
+
+func (w *world) close() {
+	if w.platform != nil {
+		w.platform.Close()
+	}
+}
+
+func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program [arg…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("%v: got exit code %d, want %d", args[1:], got, want)
+	}
+}
+
+func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: until time regexp arg…")
+	}
+	most, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	began := time.Now()
+	for {
+		out, err := command(ts, args[2:]...)
+		if want.Match(out) {
+			if took := time.Since(began); took > most {
+				ts.Fatalf("it took %v until %s, want at most %v", took, args[1], most)
+			}
+			return
+		}
+		if time.Since(began) > most+5*time.Second { // a slow machine is told apart from a fault
+			ts.Fatalf("%v never said %s; the last time it said (%v):\n%s", args[2:], args[1], err, out)
+		}
+	}
+}
+
+// command runs leasehold without touching what the script looks at.
+func command(ts *testscript.TestScript, args ...string) ([]byte, error) {
+	c := exec.Command(lookPath(ts, "leasehold"))
+	c.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LEASEHOLD_NODE_DATA_DIR"} {
+		if v := ts.Getenv(name); v != "" {
+			c.Env = append(c.Env, name+"="+v)
+		}
+	}
+	for _, a := range args {
+		socket, isSocket := strings.CutPrefix(a, "@")
+		if found, err := filepath.Glob(ts.MkAbs(socket)); err == nil && len(found) == 1 && strings.Contains(a, "*") {
+			a, socket = found[0], found[0]
+		}
+		if isSocket {
+			c.Env = append(c.Env, "LEASEHOLD_ADMIN_SOCKET="+socket)
+			continue
+		}
+		c.Args = append(c.Args, a)
+	}
+	return c.CombinedOutput()
+}
+
+func lookPath(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if path := filepath.Join(dir, name); exists(path) {
+			return path
+		}
+	}
+	ts.Fatalf("%s is not in PATH", name)
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func cmdEnvsubst(ts *testscript.TestScript, _ bool, files []string) {
+	for _, f := range files {
+		text := ts.ReadFile(f)
+		for _, name := range []string{"PLATFORM", "PROGRAM"} {
+			text = strings.ReplaceAll(text, "$"+name, ts.Getenv(name))
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(f), []byte(text), 0o600))
+	}
+}
+
+func cmdGone(ts *testscript.TestScript, _ bool, args []string) {
+	found, err := filepath.Glob(args[0])
+	ts.Check(err)
+	if len(found) > 0 {
+		ts.Fatalf("found %v, want nothing", found)
+	}
+}
+
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL, "INT": syscall.SIGINT}
+	if neg || len(args) != 2 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: signal NAME N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	all := ts.BackgroundCmds()
+	if n < 1 || n > len(all) {
+		ts.Fatalf("there are %d programs in the background", len(all))
+	}
+	ts.Check(all[n-1].Process.Signal(signals[args[0]]))
+}
+
+func cmdPlatform(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: platform [token=T]")
+	}
+	var o websocketfake.Options
+	if len(args) == 1 {
+		token := strings.TrimPrefix(args[0], "token=")
+		o.Token = func(string) string { return token }
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	w := of(ts)
+	w.platform = websocketfake.New(o)
+	served := make(chan error, 1)
+	go func() { served <- w.platform.Serve(l) }()
+	ts.Defer(func() {
+		w.platform.Close()
+		if err := <-served; err != nil {
+			ts.Logf("the platform: %v", err)
+		}
+	})
+	ts.Setenv("PLATFORM", "ws://"+l.Addr().String())
+}
+
+func cmdPush(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	of(ts).platform.Push(args[0], n)
+}
+
+func cmdCut(ts *testscript.TestScript, _ bool, args []string) { of(ts).platform.Cut(args[0]) }
+
+func cmdAcked(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	await(ts, func() (string, bool) {
+		got := of(ts).platform.AckedCount(args[0])
+		return fmt.Sprintf("acknowledged: got %d, want %d", got, want), got == want
+	})
+}
+
+// await looks until it is so, and says what was so last.
+func await(ts *testscript.TestScript, so func() (string, bool)) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		text, ok := so()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s", text)
+		}
+	}
+}
+
+// program takes webhooks, and notes each by its id.
+type program struct {
+	server *httptest.Server
+
+	mu     sync.Mutex // guards what follows
+	status int
+	taken  map[string]int // 2xx answers by webhook id
+}
+
+func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.status < 300 {
+		p.taken[r.Header.Get("webhook-id")]++
+	}
+	w.WriteHeader(p.status)
+}
+
+func cmdProgram(ts *testscript.TestScript, _ bool, _ []string) {
+	p := &program{status: http.StatusNoContent, taken: map[string]int{}}
+	p.server = httptest.NewServer(p)
+	ts.Defer(p.server.Close)
+	of(ts).program = p
+	ts.Setenv("PROGRAM", p.server.URL+"/events")
+}
+
+func cmdAnswer(ts *testscript.TestScript, _ bool, args []string) {
+	p := of(ts).program
+	status, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = status
+}
+
+func cmdTook(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	p := of(ts).program
+	await(ts, func() (string, bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return fmt.Sprintf("taken deliveries: got %d, want %d: %v", len(p.taken), want, p.taken), len(p.taken) == want
+	})
+}
+
+func cmdSQL(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.Exec(args[1])
+	ts.Check(errors.Join(err, db.Close()))
+}
+
+func cmdFinds(ts *testscript.TestScript, neg bool, args []string) {
+	var found []string
+	files := 0
+	for _, root := range args[1:] {
+		ts.Check(filepath.WalkDir(ts.MkAbs(root), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			files++
+			if bytes.Contains(b, []byte(args[0])) {
+				found = append(found, path)
+			}
+			return err
+		}))
+	}
+	if files == 0 {
+		ts.Fatalf("there is no file under %v", args[1:])
+	}
+	if neg == (len(found) > 0) {
+		ts.Fatalf("in %d files: found %q in %v", files, args[0], found)
+	}
+}

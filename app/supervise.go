@@ -1,0 +1,176 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/delivery"
+	"leasehold/engine"
+	"leasehold/internal/fault"
+	"leasehold/internal/identity"
+	"leasehold/store"
+)
+
+// reconcile makes the store's rows of the file those that the file has now.
+func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store, types *channel.Types, log *slog.Logger) error {
+	rows, unready, err := wanted(c, types, fingerprintKey(c))
+	if err != nil {
+		return err
+	}
+	added, changed, removed, err := s.Reconcile(ctx, rows)
+	switch {
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.Invalid):
+		// The file and the store's own rows exclude each other: a restart mends nothing.
+		return fault.Errorf(fault.Invalid, "%w; see leasehold installations list", err)
+	case err != nil:
+		return err //nolint:wrapcheck // it says what
+	}
+	if len(added)+len(changed)+len(removed) > 0 {
+		log.Info("installations applied", "added", added, "changed", changed, "removed", removed)
+	}
+	for id, err := range unready {
+		log.Warn("installation cannot be built yet", "installation", id, "error", err)
+	}
+	return nil
+}
+
+// dispatcher makes what delivers.
+func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
+	d, err := delivery.New(s, targetsOf(c, resolve), delivery.Options{
+		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
+		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of,
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err)
+	}
+	return d, nil
+}
+
+// supervisor makes what holds the connections.
+func (p *program) supervisor(ctx context.Context, c *config.Config, s store.Store, holder engine.Holder, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
+	host, err := identity.Host(string(c.Node.DataDir))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what
+	}
+	proxy, err := p.proxyFor(c.Connect, resolve)
+	if err != nil {
+		return nil, err
+	}
+	authorities, err := authorities(c.Connect.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	v, err := engine.New(watched{s, s.Watch(ctx)}, types, holder, engine.Options{
+		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
+		Timing: engine.Timing{
+			TTL: c.Lease.TTL.Std(), RenewEvery: c.Lease.RenewEvery.Std(), AttemptTimeout: c.Lease.AttemptTimeout.Std(), Margin: c.Lease.Margin.Std(),
+		},
+		Connect:      engine.Connect{PerTypeRate: c.Connect.PerTypeRate, InFlight: c.Connect.InFlight, Proxy: proxy, RootCAs: authorities},
+		DrainTimeout: c.Node.DrainTimeout.Std(), Log: log, OnSession: self.SetSession,
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, fmt.Errorf("start the engine: %w", err))
+	}
+	return v, nil
+}
+
+// watched is the store as the engine looks at it: with what changed by others.
+type watched struct {
+	store.Store
+	changes <-chan struct{}
+}
+
+func (w watched) Changes() <-chan struct{} { return w.changes }
+
+// CheckFiles tells when the database was removed or replaced under us.
+func (w watched) CheckFiles(context.Context) error {
+	if c, ok := w.Store.(interface{ CheckFiles() error }); ok {
+		return c.CheckFiles() //nolint:wrapcheck // it says what and where
+	}
+	return nil
+}
+
+// routes knows which targets each installation names. It reads them again once
+// somebody has changed an installation: events ask far more often.
+type routes struct {
+	store   admin.Store
+	changed <-chan struct{}
+	log     *slog.Logger
+
+	mu    sync.Mutex // guards table
+	table map[string][]string
+}
+
+// routeWithin bounds the reading of a table: an event waits for it.
+const routeWithin = 3 * time.Second
+
+// of returns the targets that an installation names; nil: none.
+func (r *routes) of(installation string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stale := r.table == nil
+	select {
+	case <-r.changed:
+		stale = true
+	default:
+	}
+	if stale {
+		r.read()
+	}
+	return r.table[installation]
+}
+
+// read reads the table. When the store does not answer, what was known stays: an
+// event must not get lost for that.
+func (r *routes) read() {
+	ctx, cancel := context.WithTimeout(context.Background(), routeWithin)
+	defer cancel()
+	all, err := r.store.Installations(ctx)
+	if err != nil {
+		r.log.Warn("targets of installations unreadable", "error", err)
+		return
+	}
+	r.table = make(map[string][]string, len(all))
+	for _, i := range all {
+		if len(i.Targets) > 0 {
+			r.table[i.ID] = i.Targets
+		}
+	}
+}
+
+// router is the dispatcher as the engine's holder, for a file that says that the
+// events of an installation go nowhere: targets = [].
+type router struct {
+	*delivery.Dispatcher
+	routes  *routes
+	nowhere map[string]bool // installations with targets = []
+	rest    bool            // delivery.targets = []: those that name none, too
+}
+
+func newRouter(c *config.Config, d *delivery.Dispatcher, routes *routes) *router {
+	r := &router{Dispatcher: d, routes: routes, nowhere: map[string]bool{}, rest: c.Delivery.Targets != nil && len(c.Delivery.Targets) == 0}
+	for _, i := range c.Installations {
+		r.nowhere[i.ID] = i.Targets != nil && len(i.Targets) == 0
+	}
+	return r
+}
+
+var _ engine.Holder = (*router)(nil)
+
+// Targets implements engine.Holder.
+func (r *router) Targets(t channel.Term, e *channel.Event) []string {
+	id := e.Installation
+	if id == "" {
+		id = t.Installation
+	}
+	if r.nowhere[id] || r.rest && r.routes.of(id) == nil {
+		return nil
+	}
+	return r.Dispatcher.Targets(t, e)
+}

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/delivery"
+)
+
+// targetsOf are the targets as delivery takes them. One with a header that does
+// not resolve is down until a restart finds it: without its credential every
+// program would refuse it, and each refusal is an attempt.
+func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.Target) {
+	for _, t := range c.Targets {
+		out := delivery.Target{
+			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events,
+			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
+			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
+			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{},
+		}
+		for name, v := range t.Headers {
+			value, err := v.Resolve(config.Resolver(resolve))
+			if err != nil {
+				out.Sink = lacking{fmt.Sprintf("headers.%s: %v", name, err)}
+				continue
+			}
+			out.Headers[name] = channel.NewText(value)
+		}
+		targets = append(targets, out)
+	}
+	return targets
+}
+
+// lacking is a target that lacks something of its own.
+type lacking struct{ what string }
+
+func (l lacking) Deliver(context.Context, delivery.Delivery) delivery.Result {
+	return delivery.Result{Outcome: delivery.Down, Reason: l.what}
+}

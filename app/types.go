@@ -1,0 +1,14 @@
+package app
+
+import (
+	"leasehold/channel"
+	"leasehold/channel/websocket"
+)
+
+// Builtin are the channel types of the program itself. A new one is a line here,
+// beside its package and its example in config.example.toml.
+func Builtin() []channel.Spec {
+	return []channel.Spec{
+		websocket.Spec,
+	}
+}

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"leasehold/admin"
+)
+
+// buildVersion says what was built, as the linker recorded it.
+func buildVersion() admin.Version {
+	v := admin.Version{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value
+		}
+	}
+	return v
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which version this is", Args: exactly(), Example: "  leasehold version --json",
+		RunE: func(*cobra.Command, []string) error {
+			v := buildVersion()
+			if p.json {
+				return p.asJSON(v)
+			}
+			p.line("leasehold %s %s/%s %s", v.Version, v.OS, v.Arch, v.Go)
+			return nil
+		},
+	}
+}
