@@ -167,9 +167,9 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 func (a *API) serve(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			switch v := recover(); {
-			case v == nil:
-			case v == http.ErrAbortHandler: //nolint:errorlint // net/http compares it, too
+			switch v := recover(); v {
+			case nil:
+			case http.ErrAbortHandler:
 				panic(v)
 			default:
 				a.fail(w, r, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))

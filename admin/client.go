@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -48,9 +49,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any, header
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	answer, err := c.http.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -61,9 +60,13 @@ func (c *Client) send(ctx context.Context, method, path string, body any, header
 	if answer.StatusCode < 300 {
 		return answer, nil
 	}
-	defer answer.Body.Close()
+	defer closeBody(answer)
 	return nil, problemIn(answer)
 }
+
+// closeBody ends an answer, which for a stream ends its handler. What it says was
+// read, or is not wanted.
+func closeBody(answer *http.Response) { _ = answer.Body.Close() }
 
 func problemIn(answer *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
@@ -82,7 +85,7 @@ func (c *Client) call(ctx context.Context, method, path string, body any, header
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer closeBody(answer)
 	if out == nil {
 		return nil
 	}

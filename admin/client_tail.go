@@ -26,25 +26,23 @@ const tailAgain = time.Second
 func (c *Client) Tail(ctx context.Context, q url.Values, see func(Event) error, lost func(error)) error {
 	q = maps.Clone(q)
 	last, err := c.tailOnce(ctx, q, "", see)
-	for {
-		var theirs *seeError
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &theirs):
+	for ctx.Err() == nil {
+		if theirs, ok := errors.AsType[*seeError](err); ok {
 			return theirs.err
-		case last == "":
+		}
+		if last == "" {
 			return err
 		}
 		lost(err)
 		if loop.Sleep(ctx, tailAgain) != nil {
-			return nil
+			break
 		}
 		var next string
 		if next, err = c.tailOnce(ctx, q, last, see); next != "" {
 			last = next
 		}
 	}
+	return nil //nolint:nilerr // the caller ended it; what ended the last stream is no news
 }
 
 // seeError is the caller's own error, apart from those of the stream.
@@ -68,7 +66,7 @@ func (c *Client) tailOnce(ctx context.Context, q url.Values, after string, see f
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
+	defer closeBody(answer)
 	last = after
 	in := bufio.NewReader(answer.Body)
 	var id string

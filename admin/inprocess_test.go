@@ -25,7 +25,7 @@ func TestInProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
+		defer closeBody(answer)
 		b, _ := io.ReadAll(answer.Body)
 		if got, want := fmt.Sprint(answer.StatusCode, answer.Header.Get("X-Seen"), string(b)), `418PUT http://leasehold/a?b=c "3" inbody`; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -38,7 +38,7 @@ func TestInProcess(t *testing.T) {
 			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() { ended = true }()
 				for n := 0; ; n++ {
-					fmt.Fprintln(w, n)
+					_, _ = fmt.Fprintln(w, n)
 					_ = http.NewResponseController(w).Flush()
 					select {
 					case <-time.After(time.Second):
@@ -47,7 +47,8 @@ func TestInProcess(t *testing.T) {
 					}
 				}
 			})
-			answer, err := (&http.Client{Transport: InProcess(h)}).Get(host)
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, host, nil)
+			answer, err := (&http.Client{Transport: InProcess(h)}).Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func TestInProcess(t *testing.T) {
 					t.Fatalf("got %q, want %d", in.Text(), want)
 				}
 			}
-			answer.Body.Close()
+			closeBody(answer)
 			if !ended {
 				t.Error("the handler runs after Close, want it ended")
 			}
@@ -65,11 +66,12 @@ func TestInProcess(t *testing.T) {
 	})
 
 	t.Run("a handler that says nothing answers 200", func(t *testing.T) {
-		answer, err := (&http.Client{Transport: InProcess(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}).Get(host)
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, host, nil)
+		answer, err := (&http.Client{Transport: InProcess(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}).Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer.Body.Close()
+		closeBody(answer)
 		if answer.StatusCode != http.StatusOK {
 			t.Errorf("got %d, want 200", answer.StatusCode)
 		}

@@ -45,7 +45,7 @@ func Seal(types *channel.Types, key []byte, i *Installation) error {
 	c, err := types.Decode(i.Type, i.Config)
 	if err != nil {
 		h := hmac.New(sha256.New, key)
-		fmt.Fprintf(h, "undecoded\x00%q\x00%q", i.Type, i.Config)
+		h.Write(fmt.Appendf(nil, "undecoded\x00%q\x00%q", i.Type, i.Config))
 		i.Fingerprint, i.Identity = hex.EncodeToString(h.Sum(nil)[:16]), ""
 		return fmt.Errorf("config of installation %s: %w", i.ID, err)
 	}

@@ -53,8 +53,7 @@ func problemOf(err error) Problem {
 	if kind == fault.Internal {
 		p.Detail = "the log has the cause; see it with leasehold's own output or its service's journal"
 	}
-	var s *statusError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*statusError](err); ok {
 		p.Status, p.Title = s.status, http.StatusText(s.status)
 	}
 	return p

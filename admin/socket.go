@@ -81,7 +81,7 @@ func Reach(ctx context.Context, path string) error {
 
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialWithin}
-	return d.DialContext(ctx, "unix", path) //nolint:wrapcheck // callers say what for
+	return d.DialContext(ctx, "unix", path)
 }
 
 // Serve answers on l until ctx ends, then gives requests in flight two seconds
@@ -109,7 +109,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 	if s.Shutdown(within) != nil {
 		_ = s.Close() // the rest is cut off; l is closed already
 	}
-	<-ended
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the local socket: %w", err)
+	}
 	return nil
 }
 

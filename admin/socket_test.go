@@ -162,7 +162,7 @@ func TestSocket(t *testing.T) {
 			answer, err := c.send(t.Context(), http.MethodGet, "/v1/events/tail", nil, nil)
 			if err == nil {
 				_, err = io.Copy(io.Discard, answer.Body)
-				answer.Body.Close()
+				closeBody(answer)
 			}
 			tail <- err
 		}()

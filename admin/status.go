@@ -127,7 +127,7 @@ func (a *API) unready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	return a.o.Process.Ready(ctx) //nolint:wrapcheck // its text is the answer
+	return a.o.Process.Ready(ctx)
 }
 
 func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {

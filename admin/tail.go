@@ -104,7 +104,7 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, q EventQuery, f
 // newest back", so the beginning is found that way, page by page.
 func (a *API) since(ctx context.Context, q EventQuery, seq int64) ([]Event, error) {
 	if q.After = seq; seq > 0 {
-		return a.o.Store.Events(ctx, q) //nolint:wrapcheck // the stream ends silently
+		return a.o.Store.Events(ctx, q)
 	}
 	var oldest []Event
 	for {

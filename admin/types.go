@@ -54,8 +54,16 @@ func typeOf(s channel.Spec) Type {
 		name string
 		can  bool
 	}{
-		{"send", s.Can.Send}, {"edit", s.Can.Edit}, {"delete", s.Can.Delete}, {"react", s.Can.React}, {"typing", s.Can.Typing}, {"threads", s.Can.Threads},
-		{"ephemeral", s.Can.Ephemeral}, {"attachments", s.Can.Attachments}, {"history", s.Can.History}, {"native", s.Can.Native},
+		{"send", s.Can.Send},
+		{"edit", s.Can.Edit},
+		{"delete", s.Can.Delete},
+		{"react", s.Can.React},
+		{"typing", s.Can.Typing},
+		{"threads", s.Can.Threads},
+		{"ephemeral", s.Can.Ephemeral},
+		{"attachments", s.Can.Attachments},
+		{"history", s.Can.History},
+		{"native", s.Can.Native},
 	} {
 		if c.can {
 			t.Can = append(t.Can, c.name)

@@ -60,9 +60,9 @@ func (a *API) write(w io.Writer, b []byte) { _, _ = io.WriteString(w, a.o.Redact
 // read decodes a request's body into v: JSON in UTF-8, no key that v does not have.
 func read(w http.ResponseWriter, r *http.Request, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
+	large, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
+	case tooLarge:
 		return &statusError{http.StatusRequestEntityTooLarge, fault.Errorf(fault.Invalid, "the body is larger than %d bytes", large.Limit)}
 	case err != nil:
 		return fault.Errorf(fault.Invalid, "read the body: %w", err)

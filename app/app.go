@@ -132,11 +132,11 @@ func (p *program) exit(err error) int {
 		}
 	case errors.As(err, &faults):
 		for _, f := range faults {
-			fmt.Fprintln(p.Stderr, p.redact.String(f.String()))
+			p.hint("%s", p.redact.String(f.String()))
 		}
 		return fault.ExitConfig
 	}
-	fmt.Fprintf(p.Stderr, "leasehold: %s\n", strings.TrimSpace(p.redact.String(err.Error())))
+	p.hint("leasehold: %s", strings.TrimSpace(p.redact.String(err.Error())))
 	return code
 }
 

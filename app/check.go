@@ -76,7 +76,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	r.Warnings = p.unresolved(c, resolve)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
-		return r, err //nolint:wrapcheck // an embedder's mistake, in our words already
+		return r, err
 	}
 	if err := unbuilt(ctx, c, types); err != nil {
 		return r, err
@@ -122,7 +122,7 @@ func (p *program) compare(ctx context.Context, c *config.Config, types *channel.
 	}
 	path, err := store.Path(r.Store)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the key
+		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil

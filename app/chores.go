@@ -19,11 +19,11 @@ func chores(c *config.Config, s store.Store, log *slog.Logger) (*loop.Group, err
 	tasks := []*chore{
 		{name: "sweeper", every: c.Tasks.Sweeper.Every, do: func(ctx context.Context) (string, error) {
 			swept, err := s.Sweep(ctx, keep)
-			return swept.String(), err //nolint:wrapcheck // it says what
+			return swept.String(), err
 		}},
 		{name: "upkeep", every: c.Tasks.Upkeep.Every, do: func(ctx context.Context) (string, error) {
 			tended, err := s.Upkeep(ctx)
-			return tendedWords(tended), err //nolint:wrapcheck // it says what
+			return tendedWords(tended), err
 		}},
 		{name: "self-audit", every: c.Tasks.SelfAudit.Every, do: (&audit{store: s, log: log}).run},
 	}
@@ -107,10 +107,10 @@ func (a *audit) run(ctx context.Context) (string, error) {
 	for more := true; more; {
 		seen, err := a.store.Audit(ctx, a.since)
 		if err != nil {
-			return "", err //nolint:wrapcheck // it says what
+			return "", err
 		}
 		for _, v := range seen.Violations {
-			a.log.Error("self-audit violation", "lease", v.Lease, "seq", v.Seq, "epoch", v.Epoch, "before", v.Before)
+			a.log.ErrorContext(ctx, "self-audit violation", "lease", v.Lease, "seq", v.Seq, "epoch", v.Epoch, "before", v.Before)
 		}
 		violations += len(seen.Violations)
 		a.since, more = seen.Through, seen.More

@@ -50,11 +50,11 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 		switch {
 		case err == nil:
 			if waited {
-				log.Info("store taken over")
+				log.InfoContext(ctx, "store taken over")
 			}
 			return s, nil
 		case ctx.Err() != nil || !errors.As(err, &locked):
-			return nil, err //nolint:wrapcheck // it says what and where
+			return nil, err
 		}
 		if err := p.passive(ctx, c, types, locked, log); err != nil {
 			return nil, err
@@ -66,10 +66,10 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 // cannot answer is no reason not to take over.
 func (p *program) passive(ctx context.Context, c *config.Config, types *channel.Types, locked *sqlite.LockedError, log *slog.Logger) error {
 	path := passiveSocket(string(c.Admin.Socket))
-	log.Info("waiting for the store", "holder", holder(locked.Owner), "socket", path)
+	log.InfoContext(ctx, "waiting for the store", "holder", holder(locked.Owner), "socket", path)
 	answering, err := p.answerPassively(ctx, c, types, locked, path, log)
 	if err != nil {
-		log.Warn("nobody can ask this process while it waits", "error", err)
+		log.WarnContext(ctx, "nobody can ask this process while it waits", "error", err)
 	}
 	err = sqlite.WaitForLock(ctx, locked.Path, lockPoll)
 	if answering != nil {
@@ -81,7 +81,7 @@ func (p *program) passive(ctx context.Context, c *config.Config, types *channel.
 func (p *program) answerPassively(ctx context.Context, c *config.Config, types *channel.Types, locked *sqlite.LockedError, path string, log *slog.Logger) (stop func() error, err error) {
 	r, err := sqlite.OpenReader(ctx, locked.Path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what and where
+		return nil, err
 	}
 	l, err := admin.Listen(ctx, path)
 	if err != nil {

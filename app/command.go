@@ -91,8 +91,12 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// line writes one line for people to stdout.
-func (p *program) line(format string, args ...any) { fmt.Fprintf(p.Stdout, format+"\n", args...) }
+// line writes one line for people to stdout. Whoever closed it wants no more.
+func (p *program) line(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.Stdout, format+"\n", args...)
+}
 
 // hint writes one line beside the answer, so that it does not get into a pipe.
-func (p *program) hint(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }
+func (p *program) hint(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.Stderr, format+"\n", args...)
+}

@@ -27,7 +27,7 @@ func (p *program) listDeliveries() *cobra.Command {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				page, err := a.Deliveries(ctx, q)
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(page)
@@ -56,7 +56,7 @@ func (p *program) showDelivery() *cobra.Command {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				d, err := a.Delivery(ctx, args[0])
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(d)

@@ -57,7 +57,7 @@ func (p *program) demo(ctx context.Context) (err error) {
 	}
 	platform := start(ctx, func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, d.platform.Close)()
-		return d.platform.Serve(street) //nolint:wrapcheck // the fake's own words
+		return d.platform.Serve(street)
 	})
 	defer closing(&err, platform.stop)
 
@@ -139,7 +139,7 @@ func (d *demo) story(ctx context.Context) error {
 	d.say("From another terminal: leasehold --data-dir %s status", d.dir)
 	for {
 		if err := loop.Sleep(ctx, demoPace); err != nil {
-			return err //nolint:wrapcheck // the end of ctx, which the caller knows
+			return err
 		}
 		if err := d.event(ctx); err != nil {
 			return err
@@ -191,7 +191,7 @@ func (d *demo) await(ctx context.Context, what string, done func() bool) error {
 			return fmt.Errorf("%s did not come within %v", what, demoPatience)
 		}
 		if err := loop.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return err //nolint:wrapcheck // the end of ctx, which the caller knows
+			return err
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (p *program) listEvents() *cobra.Command {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				page, err := a.Events(ctx, q)
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(page)
@@ -83,7 +83,7 @@ func (p *program) showEvent() *cobra.Command {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				e, err := a.Event(ctx, args[0])
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(e)
@@ -124,7 +124,7 @@ func (p *program) tailEvents() *cobra.Command {
 					return nil
 				}
 				if err := a.Tail(ctx, q, see, lost); !errors.Is(err, errEnough) {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				return nil
 			})

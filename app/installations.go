@@ -35,7 +35,7 @@ func (p *program) listInstallations() *cobra.Command {
 				for {
 					page, err := a.Installations(ctx, q)
 					if err != nil {
-						return err //nolint:wrapcheck // the handler's words
+						return err
 					}
 					all.Items = append(all.Items, page.Items...)
 					if page.Next == "" {
@@ -190,7 +190,7 @@ func (p *program) inputFile(path string) (in admin.Input, err error) {
 		if err != nil {
 			return in, usage("read the installation: %w", err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // read only
 		src = f
 	}
 	dec := json.NewDecoder(io.LimitReader(src, 1<<20)) // what the handlers take
@@ -229,7 +229,7 @@ func (p *program) removeInstallation() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.reach(c.Context(), writing, func(ctx context.Context, a *admin.Client) error {
 				if err := a.RemoveInstallation(ctx, args[0]); err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(map[string]string{"removed": args[0]})

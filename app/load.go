@@ -21,7 +21,7 @@ func (p *program) load() (*config.Config, error) {
 	for i, s := range p.Types {
 		names[i] = s.Name
 	}
-	return config.Load(config.Source{Path: p.configFile, Env: env, Types: p.configType, TypeNames: names}) //nolint:wrapcheck // Faults are shown one by one
+	return config.Load(config.Source{Path: p.configFile, Env: env, Types: p.configType, TypeNames: names})
 }
 
 func (p *program) configType(name string) (reflect.Type, bool) {
@@ -42,7 +42,7 @@ func (p *program) resolver(log *slog.Logger) channel.Resolver {
 	return func(kind, name string) (string, error) {
 		value, err := secrets.Resolve(kind, name)
 		if err != nil {
-			return "", err //nolint:wrapcheck // it names the variable or the file, and the fix
+			return "", err
 		}
 		if !p.redact.Add(value) {
 			mu.Lock()

@@ -39,7 +39,7 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 	case err == nil:
 		return overSocket(ctx, socket, do)
 	case !errors.Is(err, admin.ErrNoAnswer):
-		return err //nolint:wrapcheck // it names the socket and the next step
+		return err
 	}
 	b, err := p.box(c)
 	if err != nil {
@@ -98,13 +98,13 @@ func (p *program) box(c *config.Config) (*box, error) {
 	resolve := p.resolver(b.log)
 	var err error
 	if b.types, err = channel.NewTypes(resolve, p.Types...); err != nil {
-		return nil, err //nolint:wrapcheck // an embedder's mistake, in our words already
+		return nil, err
 	}
 	if b.url, err = c.StoreURL(config.Resolver(resolve)); err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)
 	}
 	if b.path, err = store.Path(b.url); err != nil {
-		return nil, err //nolint:wrapcheck // it names the key
+		return nil, err
 	}
 	b.owner, b.held = sqlite.Holder(b.path)
 	return b, nil
@@ -127,7 +127,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		}
 		s, err := store.Open(ctx, url, store.Options{DataDir: string(c.Node.DataDir), Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Log: log})
 		if err != nil {
-			return err //nolint:wrapcheck // it says what and where
+			return err
 		}
 		defer closing(&err, s.Close)
 		tasks, err := chores(c, s, log)
@@ -141,7 +141,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		}
 		r, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
 		if err != nil {
-			return err //nolint:wrapcheck // it says what and where
+			return err
 		}
 		defer closing(&err, r.Close)
 		tasks, err := chores(c, nil, log) // for their names: a reader runs none

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -48,7 +49,9 @@ func (r *receiver) run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	_ = s.Close() // whoever still sends is about to stop, too
-	<-ended
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
 	return nil
 }
 

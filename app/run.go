@@ -54,7 +54,7 @@ func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) e
 	ended := make(chan error, 1)
 	go func() {
 		err := p.node(ctx, c, log)
-		log.Info("stopped")
+		log.InfoContext(ctx, "stopped")
 		ended <- err
 	}()
 	for stopping := false; !stopping; {
@@ -62,7 +62,7 @@ func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) e
 		case err := <-ended:
 			return err
 		case <-reload:
-			log.Warn("reload is not in this version", "next_step", "restart to apply a changed config")
+			log.WarnContext(ctx, "reload is not in this version", "next_step", "restart to apply a changed config")
 		case <-ctx.Done():
 			stopping = true
 		}
@@ -88,7 +88,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	resolve := p.resolver(log)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
-		return err //nolint:wrapcheck // an embedder's mistake, in our words already
+		return err
 	}
 
 	if err := makeDataDir(c); err != nil {
@@ -100,7 +100,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, n.store.Close)
 	self, err := identity.Load(string(c.Node.DataDir))
 	if err != nil {
-		return err //nolint:wrapcheck // it says what and where
+		return err
 	}
 	n.instance = self.Instance
 	if err := p.reconcile(ctx, c, n.store, types, log); err != nil {
@@ -121,7 +121,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 
 	socket, err := admin.Listen(ctx, string(c.Admin.Socket))
 	if err != nil {
-		return err //nolint:wrapcheck // it names the path and the key
+		return err
 	}
 	api := admin.New(p.answers(c, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Log: log}))
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
@@ -134,7 +134,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, tending.stop)
 
 	n.awaitSession(ctx, holding.ended)
-	log.Info("ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(n.started).Milliseconds())
+	log.InfoContext(ctx, "ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(n.started).Milliseconds())
 	select { // one that has ended by itself says why when it is stopped
 	case <-ctx.Done():
 	case <-holding.ended:

@@ -130,7 +130,7 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 
 // command runs leasehold without touching what the script looks at.
 func command(ts *testscript.TestScript, args ...string) ([]byte, error) {
-	c := exec.Command(lookPath(ts, "leasehold"))
+	c := exec.CommandContext(context.Background(), lookPath(ts, "leasehold"))
 	c.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LEASEHOLD_NODE_DATA_DIR"} {
 		if v := ts.Getenv(name); v != "" {
@@ -207,7 +207,7 @@ func cmdPlatform(ts *testscript.TestScript, neg bool, args []string) {
 		token := strings.TrimPrefix(args[0], "token=")
 		o.Token = func(string) string { return token }
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	ts.Check(err)
 	w := of(ts)
 	w.platform = websocketfake.New(o)
@@ -302,7 +302,7 @@ func cmdTook(ts *testscript.TestScript, _ bool, args []string) {
 func cmdSQL(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0]))
 	ts.Check(err)
-	_, err = db.Exec(args[1])
+	_, err = db.ExecContext(context.Background(), args[1])
 	ts.Check(errors.Join(err, db.Close()))
 }
 

@@ -51,7 +51,7 @@ func (p *program) readiness(ctx context.Context) error {
 func (p *program) status(ctx context.Context, a *admin.Client, check bool) error {
 	o, err := a.Status(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the request
+		return err
 	}
 	if p.json {
 		if err := p.asJSON(o); err != nil {

@@ -29,13 +29,13 @@ func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store
 		// The file and the store's own rows exclude each other: a restart mends nothing.
 		return fault.Errorf(fault.Invalid, "%w; see leasehold installations list", err)
 	case err != nil:
-		return err //nolint:wrapcheck // it says what
+		return err
 	}
 	if len(added)+len(changed)+len(removed) > 0 {
-		log.Info("installations applied", "added", added, "changed", changed, "removed", removed)
+		log.InfoContext(ctx, "installations applied", "added", added, "changed", changed, "removed", removed)
 	}
 	for id, err := range unready {
-		log.Warn("installation cannot be built yet", "installation", id, "error", err)
+		log.WarnContext(ctx, "installation cannot be built yet", "installation", id, "error", err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, re
 func (p *program) supervisor(ctx context.Context, c *config.Config, s store.Store, holder engine.Holder, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
 	host, err := identity.Host(string(c.Node.DataDir))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what
+		return nil, err
 	}
 	proxy, err := p.proxyFor(c.Connect, resolve)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w watched) Changes() <-chan struct{} { return w.changes }
 // CheckFiles tells when the database was removed or replaced under us.
 func (w watched) CheckFiles(context.Context) error {
 	if c, ok := w.Store.(interface{ CheckFiles() error }); ok {
-		return c.CheckFiles() //nolint:wrapcheck // it says what and where
+		return c.CheckFiles()
 	}
 	return nil
 }

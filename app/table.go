@@ -47,7 +47,7 @@ func (t *table) write(w io.Writer) {
 				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		_, _ = fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 	}
 }
 

@@ -20,7 +20,7 @@ func (p *program) listTasks() *cobra.Command {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				page, err := a.Tasks(ctx)
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(page)
@@ -47,7 +47,7 @@ func (p *program) runTask() *cobra.Command {
 			return p.reach(c.Context(), writing, func(ctx context.Context, a *admin.Client) error {
 				t, err := a.RunTask(ctx, args[0])
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(t)
@@ -69,7 +69,7 @@ func (p *program) nodesCommand() *cobra.Command {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				page, err := a.Nodes(ctx)
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(page)

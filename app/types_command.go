@@ -19,7 +19,7 @@ func (p *program) typesCommand() *cobra.Command {
 func (p *program) describe(do func(*admin.Client) error) error {
 	types, err := channel.NewTypes(nil, p.Types...)
 	if err != nil {
-		return err //nolint:wrapcheck // an embedder's mistake, in our words already
+		return err
 	}
 	c := admin.NewClient(admin.InProcess(admin.New(admin.Options{Types: types, Mode: admin.Stopped, Version: buildVersion()})))
 	defer c.Close()
@@ -34,7 +34,7 @@ func (p *program) listTypes() *cobra.Command {
 			return p.describe(func(a *admin.Client) error {
 				page, err := a.Types(c.Context())
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				switch {
 				case p.json:
@@ -80,7 +80,7 @@ func (p *program) showType() *cobra.Command {
 			return p.describe(func(a *admin.Client) error {
 				t, err := a.Type(c.Context(), args[0])
 				if err != nil {
-					return err //nolint:wrapcheck // the handler's words
+					return err
 				}
 				if p.json {
 					return p.asJSON(t)
