@@ -118,20 +118,24 @@ func foreignError(path string) error {
 }
 
 // refuseTables refuses a database that does not say whose it is and has tables:
-// ours says so in the commit that makes its first one.
+// ours says so in the commit that makes its first one. That commit may still be
+// in the log alone, where only SQLite reads it.
 func refuseTables(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, dsnRead+"&mode=ro"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	var tables int
+	var owner, tables int
+	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&owner); err != nil {
+		return err
+	}
 	// The migrations' own table is made before the first of them.
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name <> 'goose_db_version'`).Scan(&tables)
 	if err != nil {
 		return err
 	}
-	if tables > 0 {
+	if owner != applicationID && tables > 0 {
 		return foreignError(path)
 	}
 	return nil
