@@ -87,10 +87,7 @@ func (a *accept) apply(g *group) error {
 	if a.req.Cursor == nil {
 		return nil
 	}
-	moved, err := g.w.affected(sqlCursor, t.Installation, a.req.Identity, t.Epoch, a.req.Cursor)
-	if moved > 0 {
-		g.changed = true
-	}
+	_, err = g.w.exec(sqlCursor, t.Installation, a.req.Identity, t.Epoch, a.req.Cursor)
 	return err
 }
 

@@ -203,15 +203,23 @@ func (c *committer) bare(o *op) error {
 	return o.run(c.w)
 }
 
-// transact runs f in a transaction and commits it. What it returns is final: an
-// error means that nothing is on the disk, unless the commit itself failed.
+// transact runs f in a transaction and commits it, unless it changed nothing. What
+// it returns is final: an error means that nothing is on the disk, unless the
+// commit itself failed.
 func (c *committer) transact(f func() error) error {
 	if err := c.w.begin(c.s.millis()); err != nil {
 		return c.s.judge(c.lost(err))
 	}
-	if err := f(); err != nil {
+	changed, err := c.changes(f)
+	if err != nil {
 		c.w.rollback()
 		return c.s.judge(c.lost(err))
+	}
+	if !changed {
+		// No trace, not even that of a counter which an INSERT moved on before it found
+		// the row there.
+		c.w.rollback()
+		return c.s.judge(c.s.sameFiles())
 	}
 	began := time.Now()
 	if err := c.commit(); err != nil {
@@ -230,6 +238,21 @@ func (c *committer) transact(f func() error) error {
 	// Written into a file that is no longer there: nobody may take it for kept.
 	return c.s.judge(c.s.sameFiles())
 }
+
+// changes runs f and reports whether a row was changed by it.
+func (c *committer) changes(f func() error) (bool, error) {
+	var before, after int64
+	if err := c.w.get(sqlTotalChanges, nil, &before); err != nil {
+		return false, err
+	}
+	if err := f(); err != nil {
+		return false, err
+	}
+	err := c.w.get(sqlTotalChanges, nil, &after)
+	return after != before, err
+}
+
+const sqlTotalChanges = `SELECT total_changes()`
 
 func (c *committer) commit() error {
 	hook := c.s.hook.Load()

@@ -1,6 +1,12 @@
 package sqlite
 
-import "errors"
+import (
+	"errors"
+	"reflect"
+	"unsafe"
+
+	sqlitedriver "modernc.org/sqlite"
+)
 
 // ErrInjected is what a commit broken by FailNext answers.
 var ErrInjected = errors.New("injected failure")
@@ -15,4 +21,13 @@ func FailNext(s *Store, persisted bool) {
 		return ErrInjected
 	}
 	s.hook.Store(&hook)
+}
+
+// driverError is an error of the driver with a code, which it lets nobody else
+// make.
+func driverError(code int) error {
+	e := &sqlitedriver.Error{}
+	f := reflect.ValueOf(e).Elem().FieldByName("code")
+	reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().SetInt(int64(code))
+	return e
 }

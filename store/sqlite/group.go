@@ -11,7 +11,7 @@ type group struct {
 	w       *writer
 	held    map[channel.Term]bool // by term; Run 0: owner and epoch only
 	rides   map[[2]string]bool    // by rider and carrier
-	changed bool                  // it wrote something
+	changed bool                  // it changed what waits
 }
 
 func newGroup(w *writer) *group {

@@ -168,27 +168,39 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// alone runs f in a process of its own whose mounts nobody else sees. The test's
-// name must be that of a top-level test.
-func alone(t *testing.T, f func(t *testing.T)) {
+// insideEnv names the test that runs in a process of its own.
+const insideEnv = "LEASEHOLD_TEST_INSIDE"
+
+// apart runs f in a process of its own. The test's name must be that of a
+// top-level test.
+func apart(t *testing.T, attr *syscall.SysProcAttr, f func(t *testing.T)) {
 	t.Helper()
-	const inside = "LEASEHOLD_TEST_ALONE"
-	if os.Getenv(inside) == t.Name() {
-		must(t, syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
+	if os.Getenv(insideEnv) == t.Name() {
 		f(t)
 		return
 	}
-	need.Mounts(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "2m")
-	cmd.Env = append(os.Environ(), inside+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(os.Environ(), insideEnv+"="+t.Name())
+	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("in its own namespace: %v\n%s", err, out)
+		t.Fatalf("in its own process: %v\n%s", err, out)
 	}
 	if !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Fatalf("in its own namespace: got\n%s\nwant a test that passed", out)
+		t.Fatalf("in its own process: got\n%s\nwant a test that passed", out)
 	}
+}
+
+// alone runs f in a process of its own whose mounts nobody else sees.
+func alone(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	if os.Getenv(insideEnv) == "" {
+		need.Mounts(t)
+	}
+	apart(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}, func(t *testing.T) {
+		must(t, syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
+		f(t)
+	})
 }
 
 // tmpfs mounts a small file system and returns its folder.

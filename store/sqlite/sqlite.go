@@ -42,7 +42,8 @@ type Options struct {
 	// ForceNetworkFS opens a database on a network file system, too.
 	ForceNetworkFS bool
 	// ReserveBytes is kept in a file of its own, to be given up when the disk is full
-	// so that tidying up can run. 0 = 16 MiB: a checkpoint's largest log. Negative = none.
+	// so that tidying up can run: folding the log in may take as much as the log has.
+	// 0 = 16 MiB, four logs. Negative = none.
 	ReserveBytes int64
 	// Log is told what needs a person; nil = nobody is.
 	Log *slog.Logger
@@ -243,7 +244,11 @@ func (s *Store) Close() error {
 	if s.broken() == nil && s.lock != nil && s.c.w.conn != nil {
 		// Only here: it would block the writer for as long as anybody reads.
 		_, err := s.c.w.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-		errs = append(errs, classify(s.path, err))
+		if err = classify(s.path, err); fault.Is(err, fault.Full) {
+			s.log.Warn("log kept beside the database", "error", err) // the next start reads it
+			err = nil
+		}
+		errs = append(errs, err)
 	}
 	errs = append(errs, s.abandon())
 	return failed("close the store", errors.Join(errs...))
