@@ -86,7 +86,7 @@ func (t *term) run() channel.Exit {
 		return channel.Classify(err)
 	}
 	if sender, ok := ch.(channel.Sender); ok {
-		t.sender = sender
+		t.sender = &guardedSender{t, sender}
 	}
 	t.log.Info("connecting")
 	err = t.guarded("run", func() error { return ch.Run(t.ctx, channel.NewLink(t)) })
@@ -161,6 +161,11 @@ func (t *term) Guard(f func()) {
 	if err == nil {
 		return
 	}
+	t.panickedWith(err)
+}
+
+// panickedWith ends the term with err.
+func (t *term) panickedWith(err error) {
 	t.mu.Lock()
 	if t.panicked == nil {
 		t.panicked = err
@@ -275,3 +280,25 @@ func (s *Supervisor) noteReady(id string) {
 }
 
 var _ channel.Backend = (*term)(nil)
+
+// guardedSender lends a channel's Send: through the gate, its panics caught.
+type guardedSender struct {
+	t *term
+	channel.Sender
+}
+
+// Send passes the gate, or surely does not send.
+func (g *guardedSender) Send(ctx context.Context, m channel.Message) (r channel.Receipt, err error) {
+	if err := g.t.gate.pass(); err != nil {
+		return r, channel.NotSent(killedBy(err))
+	}
+	failed := g.t.guarded("send", func() error {
+		r, err = g.Sender.Send(ctx, m)
+		return nil
+	})
+	if failed != nil {
+		g.t.panickedWith(failed)
+		return channel.Receipt{}, failed // the outcome is unknown
+	}
+	return r, err
+}
