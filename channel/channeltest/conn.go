@@ -35,6 +35,7 @@ type flow struct {
 	fin   bool      // the stream ends after parts
 	finAt time.Time // when that arrives
 	rst   bool      // a reset is on its way
+	alarm time.Time // when its reader is woken next for what has not arrived
 	void  bool      // whatever else is written is dropped
 }
 
@@ -95,13 +96,17 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// arrived reports whether at has come; if not, it wakes the readers then.
+// arrived reports whether at has come; if not, it sees to it that the reader is
+// woken then, once.
 func (c *Conn) arrived(at time.Time) bool {
-	wait := time.Until(at)
-	if at.IsZero() || wait <= 0 {
+	now, in := time.Now(), &c.pair.flows[c.side]
+	if !at.After(now) {
 		return true
 	}
-	time.AfterFunc(wait, c.pair.wake)
+	if !in.alarm.After(now) || at.Before(in.alarm) {
+		in.alarm = at
+		time.AfterFunc(at.Sub(now), c.pair.wake)
+	}
 	return false
 }
 

@@ -77,8 +77,8 @@ func (w *wire) open() bool {
 func (w *wire) attach(far net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dead {
-		_ = far.Close()
+	if w.dead { // cut while the target was dialled
+		closeConn(far, true)
 		return false
 	}
 	w.far = far
@@ -122,16 +122,18 @@ func (w *wire) end(reset bool) {
 		return
 	}
 	w.dead = true
-	for _, c := range []net.Conn{w.near, w.far} {
-		if c == nil {
-			continue
-		}
-		if t, ok := c.(*net.TCPConn); ok && reset {
-			_ = t.SetLinger(0)
-		}
-		_ = c.Close()
+	closeConn(w.near, reset)
+	if w.far != nil {
+		closeConn(w.far, reset)
 	}
 	w.changed.Broadcast()
+}
+
+func closeConn(c net.Conn, reset bool) {
+	if t, ok := c.(*net.TCPConn); ok && reset {
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close()
 }
 
 func closeWrite(c net.Conn) {

@@ -1,0 +1,74 @@
+package websocket
+
+import (
+	"time"
+
+	"leasehold/channel"
+)
+
+// Config is the type's part of an installation. Its doc tags are its manual.
+//
+// A frame is a template: {{NAME}} stands for a secret, {{cursor}} for the cursor
+// of the last event stored, {{id}} for the id of the event that is acknowledged,
+// {{/pointer}} for a value of that event's frame. A frame for which a value is
+// not known is not sent. A pointer is a JSON pointer (RFC 6901) into a frame.
+type Config struct {
+	URL         string                    `json:"url" channel:"required,connection" doc:"Where to connect: ws:// or wss://. May hold {{NAME}} of secrets and {{cursor}}, both escaped."`
+	Headers     map[string]channel.Text   `json:"headers" channel:"connection" doc:"Headers of the handshake, literal or by reference; may hold {{NAME}} of secrets."`
+	Subprotocol string                    `json:"subprotocol" channel:"connection" doc:"The WebSocket subprotocol to ask for."`
+	Secrets     map[string]channel.Secret `json:"secrets" channel:"connection" doc:"What {{NAME}} stands for in url, headers and frames."`
+	Account     string                    `json:"account" channel:"connection" doc:"Who this is on the platform. Two installations with the same host and account are refused; empty refuses none."`
+
+	Login         channel.Text `json:"login" channel:"connection" doc:"The frame sent first."`
+	SubscribeWhen Match        `json:"subscribe_when" channel:"connection" doc:"The frame to wait for before resume and subscribe are sent. Empty sends them right after login."`
+	Resume        string       `json:"resume" channel:"connection" doc:"The frame that asks for what was missed; sent before subscribe once an event has been stored."`
+	Subscribe     []string     `json:"subscribe" channel:"connection" doc:"Frames sent to ask for events."`
+	Ack           string       `json:"ack" channel:"connection" doc:"The frame that acknowledges an event; sent once the event is stored."`
+	ReadyWhen     Match        `json:"ready_when" channel:"connection" doc:"The frame that says that we are connected. Empty takes the first answered ping, or the first frame."`
+	AuthErrorWhen []Match      `json:"auth_error_when" channel:"connection" doc:"Frames that say that our credentials are refused."`
+	IgnoreWhen    []Match      `json:"ignore_when" channel:"connection" doc:"Frames that are no events, such as the answer to ping. Frames that match the other conditions are none either."`
+	AuthCodes     []int        `json:"auth_codes" channel:"connection" default:"[4001,4003,4401,4403]" doc:"Close codes that say that our credentials are refused."`
+
+	Pointers Pointers `json:"pointers" channel:"connection" doc:"Where a frame holds what an event is made of."`
+	Binary   string   `json:"binary" channel:"connection" default:"accept" doc:"Binary messages: accept makes each an event with a payload, refuse ends the connection and blocks the installation."`
+	MaxSize  int      `json:"max_size" channel:"connection" default:"1048576" doc:"The largest event in bytes; a larger one is dropped, told and acknowledged. At most 16 MiB."`
+
+	WSPing    bool             `json:"ws_ping" channel:"connection" default:"true" doc:"Whether WebSocket pings are sent. Some servers drop them; then set ping, or dead_after to the longest silence the server keeps."`
+	Ping      string           `json:"ping" channel:"connection" doc:"A frame sent as the platform's own ping, once connected."`
+	PingEvery channel.Duration `json:"ping_every" channel:"connection" default:"20s" doc:"How often pings of either kind are sent, give or take a tenth."`
+	DeadAfter channel.Duration `json:"dead_after" channel:"connection" default:"50s" doc:"Silence of every kind, pongs included, after which the connection is taken for dead. At least twice ping_every."`
+}
+
+// Match is a condition on a frame. It holds when the pointer finds a scalar that
+// reads like Equals, or, without Equals, finds anything. The empty pointer is the
+// frame as a whole, as text. A Match without both is not set.
+type Match struct {
+	Pointer string `json:"pointer" channel:"connection" doc:"Where to look; empty is the whole frame as text."`
+	Equals  string `json:"equals" channel:"connection" doc:"What must stand there, as text: hello, 1, true. Empty: anything."`
+}
+
+// Pointers say where a frame holds what an event is made of. None is required.
+type Pointers struct {
+	ID           string `json:"id" channel:"connection" doc:"The platform's id of the event, by which repeats are recognised. Without it an event that comes again is a second event."`
+	Cursor       string `json:"cursor" channel:"connection" doc:"The position in the stream, for resume. Default: the id."`
+	Type         string `json:"type" channel:"connection" doc:"The event's type. Default: message where there is a text, else raw."`
+	Time         string `json:"time" channel:"connection" doc:"When it happened: RFC 3339, or seconds, milliseconds, microseconds or nanoseconds since 1970."`
+	Conversation string `json:"conversation" channel:"connection" doc:"The conversation's id; events of one conversation stay in order."`
+	Thread       string `json:"thread" channel:"connection" doc:"The thread's id."`
+	Sender       string `json:"sender" channel:"connection" doc:"The sender's id."`
+	Text         string `json:"text" channel:"connection" doc:"The text."`
+}
+
+// deadAfter is the default bound on silence: two pings of 20 s may be lost, which
+// a crowded line does, and a half-open connection is found within a minute.
+const deadAfter = 50 * time.Second
+
+func defaults() Config {
+	return Config{
+		AuthCodes: []int{4001, 4003, 4401, 4403},
+		Binary:    binaryAccept,
+		MaxSize:   1 << 20,
+		WSPing:    true,
+		PingEvery: channel.Duration(20 * time.Second),
+	}
+}

@@ -1,0 +1,100 @@
+// Package websocket connects to any service that speaks JSON, text or bytes over
+// a WebSocket. What the service wants to hear and where its events hold what is
+// all configuration: see Config.
+//
+// It promises that an event is acknowledged only after it is stored, that a
+// half-open connection is noticed within dead_after, and that a quiet one is never
+// given up: only silence of every kind counts, pongs included, and pings are sent
+// to provoke an answer. It never reconnects by itself.
+//
+// It speaks no platform's dialect: a hello that must be answered by computing
+// something, or events that are split over frames, need a type of their own.
+package websocket
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"leasehold/channel"
+)
+
+// Spec is the type, under the name websocket.
+//
+//nolint:gochecknoglobals // a table entry, never changed
+var Spec = channel.Define(channel.Definition[Config]{
+	Name:     "websocket",
+	Summary:  "Any WebSocket service, by configuration; without pointers.id an event may repeat.",
+	Deaf:     deadAfter,
+	Default:  defaults,
+	New:      newSocket,
+	Identity: identity,
+})
+
+// socket is a Channel: one connection for one term.
+type socket struct{ plan *plan }
+
+var _ channel.Channel = (*socket)(nil)
+
+func newSocket(_ context.Context, c Config) (channel.Channel, error) {
+	p, err := newPlan(c)
+	if err != nil {
+		return nil, err
+	}
+	return &socket{plan: p}, nil
+}
+
+// identity is the host with the account that the user names. Without an account
+// none is known: two installations with one URL and different headers are two
+// accounts, and the headers are secrets of which not even a hash is kept.
+func identity(c Config) string {
+	if c.Account == "" {
+		return ""
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host) + "/" + c.Account
+}
+
+// Run dials, says what the configuration wants said, and hears until ctx or the
+// connection ends.
+func (s *socket) Run(ctx context.Context, link *channel.Link) error {
+	conn, err := s.dial(ctx, link)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	return newSession(s.plan, link, conn).run(ctx)
+}
+
+// position is the cursor as stored: where in which stream. A cursor of another
+// address says nothing here.
+type position struct {
+	Place string          `json:"place"`
+	At    json.RawMessage `json:"at"`
+}
+
+func (p *plan) cursor(at json.RawMessage) []byte {
+	if at == nil || !p.resumes {
+		return nil
+	}
+	b, err := json.Marshal(position{p.place, at})
+	if err != nil {
+		return nil // at is a scalar of valid JSON
+	}
+	return b
+}
+
+// resumeFrom returns the stored position, nil when there is none for this address.
+func (p *plan) resumeFrom(cursor []byte) json.RawMessage {
+	var at position
+	if json.Unmarshal(cursor, &at) != nil || at.Place != p.place {
+		return nil
+	}
+	return scalarIn(pointer{}, at.At)
+}

@@ -1,0 +1,134 @@
+package websocketfake
+
+import (
+	"slices"
+	"time"
+)
+
+// Connection is the book of one connection.
+type Connection struct {
+	Opened     time.Time
+	Closed     time.Time // zero: it is open
+	CloseCode  int       // of the other side's close frame; -1 = none came
+	Concurrent int       // connections of the bot that were open when it came, itself included
+	Pings      int       // WebSocket pings heard
+	Sent       int       // events
+	Acked      int
+}
+
+// Push gives a bot n more events, numbered on.
+func (s *Server) Push(bot string, n int) { s.bot(bot).add(make([]item, n)...) }
+
+// PushFrame gives a bot an event of one's own making, in place of the next number.
+// id is what acknowledges it.
+func (s *Server) PushFrame(bot, id string, frame []byte) {
+	s.bot(bot).add(item{id: id, frame: frame})
+}
+
+// Pushed counts the events given to a bot so far.
+func (s *Server) Pushed(bot string) int {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.items)
+}
+
+// Acked lists the ids that were acknowledged, in the order of the events.
+func (s *Server) Acked(bot string) []string { return s.list(bot, true) }
+
+// Unacked lists the ids that were not.
+func (s *Server) Unacked(bot string) []string { return s.list(bot, false) }
+
+func (s *Server) list(bot string, acked bool) []string {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := []string{}
+	for i := range b.items {
+		if b.items[i].acked == acked {
+			ids = append(ids, b.id(i))
+		}
+	}
+	return ids
+}
+
+// AckedCount counts what Acked lists.
+func (s *Server) AckedCount(bot string) int {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.acked
+}
+
+// Sends counts how often an event was sent.
+func (s *Server) Sends(bot, id string) int {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := b.index(id); i >= 0 {
+		return b.items[i].sends
+	}
+	return 0
+}
+
+// Connections are the books of a bot's connections, the oldest first.
+func (s *Server) Connections(bot string) []Connection {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]Connection, len(b.records))
+	for i, r := range b.records {
+		all[i] = *r
+	}
+	return all
+}
+
+// Live counts the connections that a bot has now; "" counts every bot's.
+func (s *Server) Live(bot string) int {
+	if bot != "" {
+		b := s.bot(bot)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.live)
+	}
+	n := 0
+	for _, b := range s.all() {
+		b.mu.Lock()
+		n += len(b.live)
+		b.mu.Unlock()
+	}
+	return n
+}
+
+// MaxConcurrent is the most connections that a bot ever had at once.
+func (s *Server) MaxConcurrent(bot string) int {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.max
+}
+
+// Heard lists the frames that a bot sent, acknowledgements and pings left out.
+func (s *Server) Heard(bot string) []string {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.frames)
+}
+
+// Repeated counts acknowledgements of what was acknowledged already; after an
+// event was sent twice they are no violation.
+func (s *Server) Repeated(bot string) int {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.repeated
+}
+
+// Violations lists what a bot did that the protocol forbids, the first hundred.
+func (s *Server) Violations(bot string) []string {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.violations)
+}

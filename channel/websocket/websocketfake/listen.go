@@ -1,0 +1,81 @@
+package websocketfake
+
+import "encoding/json"
+
+// listen hears until the connection ends, and books what it hears.
+func (c *client) listen(said chan<- message) {
+	if c.how.Deaf {
+		<-c.over
+		return
+	}
+	for {
+		_, b, err := c.ws.Read(c.server.ctx)
+		if err != nil {
+			c.code.Store(closeCode(err))
+			return
+		}
+		var m message
+		if err := json.Unmarshal(b, &m); err != nil {
+			c.bot.violate("said what is no JSON: %q", b)
+			continue
+		}
+		switch m.Type {
+		case "ack":
+			c.ack(text(m.ID))
+		case "ping":
+			c.do(func() { c.say([]byte(`{"type":"pong"}`)) })
+		case "login", "resume", "subscribe":
+			c.heard(string(b))
+			if m.Type == "subscribe" {
+				continue
+			}
+			select {
+			case said <- m:
+			case <-c.over:
+				return
+			}
+		default:
+			c.bot.violate("said an unknown thing: %q", b)
+		}
+	}
+}
+
+func (c *client) heard(frame string) {
+	c.bot.mu.Lock()
+	defer c.bot.mu.Unlock()
+	if len(c.bot.frames) < 1000 { // no test looks at more
+		c.bot.frames = append(c.bot.frames, frame)
+	}
+}
+
+// ack books an acknowledgement. It must be of an event, sent on this connection.
+func (c *client) ack(id string) {
+	b := c.bot
+	b.mu.Lock()
+	i := b.index(id)
+	switch {
+	case i < 0:
+		b.mu.Unlock()
+		b.violate("acknowledged %q, which is no event", id)
+		return
+	case i >= c.next:
+		b.mu.Unlock()
+		b.violate("acknowledged %q on a connection that it was not sent on", id)
+		return
+	case b.items[i].acked:
+		b.repeated++
+	default:
+		b.items[i].acked = true
+		b.acked++
+		c.record.Acked++
+	}
+	if b.items[i].on == c {
+		b.items[i].on = nil
+		c.unacked--
+	}
+	b.mu.Unlock()
+	c.server.step(b.name, StepAck)
+	if c.server.options.Window > 0 {
+		c.wake()
+	}
+}
