@@ -79,7 +79,7 @@ func TestHeartbeat(t *testing.T) {
 	t.Run("a restart within an interval emits nothing of its own", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := channeltest.NewMemory()
-			for range 20 {
+			for range 15 {
 				b := start(t, m, `{"every":"10s"}`)
 				time.Sleep(time.Second)
 				stop(t, b)
