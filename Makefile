@@ -67,7 +67,7 @@ demo: build ## build, and watch one event travel (Ctrl-C ends it)
 	@exec ./leasehold run --demo
 
 sim: ## simulate SEEDS (10000) runs of the engine's core
-	LEASEHOLD_SIM_SEEDS=$(SEEDS) CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./engine/sim/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./engine -run TestSimulation -sim.seeds $(SEEDS)
 
 ci: ## all that a change must pass; .ci/run
 	@bash .ci/run
