@@ -81,6 +81,6 @@ type Outbox interface {
 	Mark(ctx context.Context, marks []Mark) ([]error, error)
 }
 
-// ErrMarkFenced: the mark was not written, because the lease has another owner
+// ErrMarkFenced means that the mark was not written, because the lease has another owner
 // or the delivery no longer waits. Forget it.
 var ErrMarkFenced = errors.New("delivery is not ours to mark")

@@ -1,0 +1,266 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"leasehold/internal/redact"
+)
+
+const (
+	// bodyLimit is how much of an answer is read: enough for the reason that it
+	// gives, and for keeping the connection. One that says more loses its connection.
+	bodyLimit = 64 << 10
+	// reasonLimit is how much of an answer's body a reason quotes, in bytes.
+	reasonLimit = 200
+	// dialTimeout bounds finding a connection, so that a host that swallows packets
+	// is told apart from a program that is slow.
+	dialTimeout = 10 * time.Second
+	// idleTimeout is when an unused connection is closed. Most servers close theirs
+	// later; the few that do not cost a fresh connection, not an attempt.
+	idleTimeout = 30 * time.Second
+	// retryAfterMax bounds what a target may ask for: one that wants to be left
+	// alone for longer is looked at all the same.
+	retryAfterMax = time.Hour
+)
+
+// Dialer opens a connection, like net.Dialer.DialContext.
+type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// httpSink posts envelopes to one address.
+type httpSink struct {
+	url     string
+	header  http.Header // the same for every call
+	client  *http.Client
+	secrets *redact.Redactor // what must not show in a reason
+}
+
+// newHTTPSink makes the sink of a checked target. It makes no connection.
+func newHTTPSink(t Target, dial Dialer, agent string) (*httpSink, error) {
+	u, err := parseURL(t.URL)
+	if err != nil {
+		return nil, fmt.Errorf("target %q: url: %w", t.Name, err)
+	}
+	s := &httpSink{url: t.URL, header: http.Header{}, secrets: redact.New()}
+	s.header.Set("User-Agent", agent)
+	for name, value := range t.Headers {
+		s.header.Set(name, value.Reveal())
+		s.secrets.Add(value.Reveal())
+	}
+	s.header.Set("Content-Type", "application/json")
+	// An empty value is not sent. It tells the transport that a call may be made
+	// again when a kept connection turns out to be closed: the target knows the
+	// delivery by its webhook-id.
+	s.header["Idempotency-Key"] = []string{}
+	s.hide(u)
+
+	roots, err := trust(t.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("target %q: ca_file: %w", t.Name, err)
+	}
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	s.client = &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         bounded(dial),
+			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout: dialTimeout,
+			ForceAttemptHTTP2:   true, // a custom dialer or TLS config turns it off otherwise
+			MaxIdleConns:        t.Concurrency,
+			MaxIdleConnsPerHost: t.Concurrency,
+			IdleConnTimeout:     idleTimeout,
+			DisableCompression:  true, // the limit counts what comes over the wire
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s, nil
+}
+
+func bounded(dial Dialer) Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		return dial(ctx, network, addr)
+	}
+}
+
+// hide keeps what an address may carry beside its host out of every reason.
+func (s *httpSink) hide(u *url.URL) {
+	if password, ok := u.User.Password(); ok {
+		s.secrets.Add(password)
+	}
+	s.secrets.Add(u.RawQuery)
+	for _, values := range u.Query() {
+		for _, v := range values {
+			s.secrets.Add(v)
+		}
+	}
+}
+
+// trust returns the system's authorities and those of a file; nil = the system's.
+func trust(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // nil is the pool that tls takes for the system's
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read authorities: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return pool, nil
+}
+
+// Close ends the connections that are kept for later.
+func (s *httpSink) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// Deliver posts the envelope once.
+func (s *httpSink) Deliver(ctx context.Context, d Delivery) Result {
+	connected := false // to whom the call was sent last
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { connected = false },
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(d.Envelope))
+	if err != nil { // New has parsed the same address
+		return Result{Outcome: Refused, Reason: "the address of the target cannot be used"}
+	}
+	s.label(req.Header, d, time.Now())
+	resp, err := s.client.Do(req) //nolint:bodyclose // answer closes it
+	if err != nil {
+		return s.failure(ctx, err, connected)
+	}
+	return s.answer(resp)
+}
+
+// label sets the headers of one attempt.
+func (s *httpSink) label(h http.Header, d Delivery, now time.Time) {
+	maps.Copy(h, s.header)
+	h.Set("Webhook-Id", d.ID)
+	h.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
+	h.Set("Leasehold-Attempt", strconv.Itoa(d.Attempt))
+	if d.Replay {
+		h.Set("Leasehold-Replay", "true")
+	}
+}
+
+// reserved reports whether a header is set by us or by the transport.
+func reserved(name string) bool {
+	switch name = http.CanonicalHeaderKey(name); name {
+	case "Host", "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection", "Idempotency-Key":
+		return true
+	}
+	return strings.HasPrefix(name, "Webhook-") || strings.HasPrefix(name, "Leasehold-")
+}
+
+// failure classifies a call that got no answer.
+func (s *httpSink) failure(ctx context.Context, err error, connected bool) Result {
+	if e, ok := errors.AsType[*url.Error](err); ok { // its text repeats the whole address
+		err = e.Err
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return Result{Outcome: Aborted, Reason: "broken off"}
+	case !connected && ctx.Err() != nil:
+		return Result{Outcome: Down, Reason: "no connection in time"}
+	case !connected:
+		return Result{Outcome: Down, Reason: s.clean(err.Error())}
+	case ctx.Err() != nil:
+		return Result{Outcome: Slow, Reason: "no answer in time"}
+	default:
+		return Result{Outcome: Broken, Reason: "the connection broke before an answer: " + s.clean(err.Error())}
+	}
+}
+
+// answer classifies what the target said. The status alone decides: a body that
+// breaks off changes nothing.
+func (s *httpSink) answer(resp *http.Response) Result {
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
+	status := resp.StatusCode
+	if status >= 200 && status < 300 {
+		return Result{Outcome: Taken}
+	}
+	r := Result{Reason: s.reason(status, body), After: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	switch {
+	case status == http.StatusGone:
+		r.Outcome = Gone
+	case status == http.StatusTooManyRequests, status == http.StatusBadGateway,
+		status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
+		r.Outcome = Down
+	case status >= 500:
+		r.Outcome = Broken
+	case status >= 400:
+		r.Outcome = Refused
+	default:
+		r.Outcome = Broken
+		r.Reason = fmt.Sprintf("answered %d: redirects are not followed; set the target's url to the final address", status)
+	}
+	return r
+}
+
+// reason is what an answer said, on one line.
+func (s *httpSink) reason(status int, body []byte) string {
+	said := s.clean(string(body)) // whole: a secret cut in two is not found
+	if len(said) > reasonLimit {
+		said = strings.ToValidUTF8(said[:reasonLimit], "") + "…"
+	}
+	if said == "" {
+		said = strings.ToLower(http.StatusText(status))
+	}
+	return strings.TrimSuffix(fmt.Sprintf("answered %d: %s", status, said), ": ")
+}
+
+// clean puts text from outside on one line and takes our secrets out of it.
+func (s *httpSink) clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return s.secrets.String(strings.Join(strings.Fields(text), " "))
+}
+
+// retryAfter reads the header in both of its forms; 0 = it says nothing useful.
+func retryAfter(v string, now time.Time) time.Duration {
+	v = strings.TrimSpace(v)
+	if v == "" {
+		return 0
+	}
+	if n, err := strconv.ParseInt(v, 10, 32); err == nil {
+		return min(max(0, time.Duration(n)*time.Second), retryAfterMax)
+	}
+	if len(v) > 0 && strings.Trim(v, "0123456789") == "" { // a number beyond 32 bits
+		return retryAfterMax
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	return min(max(0, at.Sub(now)), retryAfterMax)
+}

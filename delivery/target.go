@@ -1,0 +1,175 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"leasehold/channel"
+)
+
+// Order says what stays in order on the way to a target, one at a time.
+type Order string
+
+// The orders.
+const (
+	PerConversation Order = "conversation" // and thread: nothing else waits for it
+	PerInstallation Order = "installation"
+	Unordered       Order = "none"
+)
+
+// OnFailure says what the events behind a failing one do.
+type OnFailure string
+
+// What a lane does once an event has failed quickTries times.
+const (
+	Skip OnFailure = "skip" // goes on without it; it is tried again later, out of order
+	Hold OnFailure = "hold" // waits for it, until it is delivered or dead
+)
+
+// Target is where events go. Zero values stand for the defaults.
+type Target struct {
+	Name string // in config, store and logs
+	Kind string // http, log; anything when Sink is set
+	URL  string // http:// or https://; http only
+
+	// Events lists the types that the target gets: exact ("message"), a family
+	// ("message.*"), or everything ("*"). Only a pattern that begins with "system."
+	// matches a system event. Empty means "*": what a channel type calls its events
+	// (heartbeat, raw) cannot be known here, and a first event that silently goes
+	// nowhere is worse than one too many.
+	Events []string
+
+	Timeout     time.Duration // of one attempt, from its first byte to the answer; 30 s
+	MaxAge      time.Duration // since accepted; then it is dead. 24 h: chat goes stale. Not for replays
+	MaxAttempts int           // then it is dead, once MinAge old; 12, which MaxAge comes before unless it is raised
+	Order       Order         // conversation
+	Concurrency int           // calls at the same time; 32
+	OnFailure   OnFailure     // skip
+	NoRaw       bool          // leave out what the platform itself sent
+
+	Headers map[string]channel.Text // sent with each call; http only
+	CAFile  string                  // PEM: trusted beside the system's authorities; http only
+
+	Sink Sink // for embedders and tests: takes the deliveries instead of Kind's own
+}
+
+// MinAge is how old a delivery is before attempts alone can kill it: a deploy
+// that goes wrong is noticed and mended within the hour.
+const MinAge = time.Hour
+
+// The defaults of a Target.
+const (
+	DefaultTimeout     = 30 * time.Second
+	DefaultMaxAge      = 24 * time.Hour
+	DefaultMaxAttempts = 12
+	DefaultConcurrency = 32
+)
+
+// withDefaults fills in what t leaves open.
+func (t Target) withDefaults() Target {
+	t.Timeout = orDefault(t.Timeout, DefaultTimeout)
+	t.MaxAge = orDefault(t.MaxAge, DefaultMaxAge)
+	t.MaxAttempts = orDefault(t.MaxAttempts, DefaultMaxAttempts)
+	t.Concurrency = orDefault(t.Concurrency, DefaultConcurrency)
+	t.Order = orDefault(t.Order, PerConversation)
+	t.OnFailure = orDefault(t.OnFailure, Skip)
+	if len(t.Events) == 0 {
+		t.Events = []string{"*"}
+	}
+	return t
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// check returns every fault of t, each with its key.
+func (t Target) check() error {
+	var errs []error
+	fault := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("target %q: %s: %s", t.Name, key, fmt.Sprintf(format, args...)))
+	}
+	if t.Name == "" {
+		fault("name", "is missing")
+	}
+	switch {
+	case t.Sink != nil:
+	case t.Kind == "http":
+		if _, err := parseURL(t.URL); err != nil {
+			fault("url", "%v", err)
+		}
+	case t.Kind == "log":
+		if t.URL != "" {
+			fault("url", "a log target has none")
+		}
+	default:
+		fault("type", "must be http or log (got %q)", t.Kind)
+	}
+	for key, d := range map[string]time.Duration{"timeout": t.Timeout, "max_age": t.MaxAge} {
+		if d < 0 {
+			fault(key, "must be positive (got %s)", d)
+		}
+	}
+	for key, n := range map[string]int{"max_attempts": t.MaxAttempts, "concurrency": t.Concurrency} {
+		if n < 0 {
+			fault(key, "must be positive (got %d)", n)
+		}
+	}
+	if o := t.Order; o != "" && o != PerConversation && o != PerInstallation && o != Unordered {
+		fault("order", "must be conversation, installation or none (got %q)", o)
+	}
+	if o := t.OnFailure; o != "" && o != Skip && o != Hold {
+		fault("on_failure", "must be skip or hold (got %q)", o)
+	}
+	for _, p := range t.Events {
+		if p == "" || strings.Contains(strings.TrimSuffix(p, "*"), "*") {
+			fault("events", `%q is no event type; write "message", "message.*" or "*"`, p)
+		}
+	}
+	for name := range t.Headers {
+		if reserved(name) {
+			fault("headers", "%s is set by leasehold itself", name)
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// parseURL says what is wrong with an address without repeating it: it may
+// hold a password or a token.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return nil, errors.New("is missing; write the address of your program, such as http://localhost:3000/events")
+	case err != nil:
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return nil, fmt.Errorf("is not an address: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("must begin with http:// or https:// (got %q)", u.Scheme)
+	case u.Host == "":
+		return nil, errors.New("names no host")
+	}
+	return u, nil
+}
+
+// wants reports whether the target gets events of type typ.
+func (t Target) wants(typ string) bool {
+	return slices.ContainsFunc(t.Events, func(pattern string) bool {
+		if strings.HasPrefix(typ, "system.") && !strings.HasPrefix(pattern, "system.") {
+			return false
+		}
+		family, wild := strings.CutSuffix(pattern, "*")
+		return pattern == typ || wild && strings.HasPrefix(typ, family)
+	})
+}
