@@ -1,0 +1,241 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"leasehold/channel"
+)
+
+// DefaultTotal is how many calls run at the same time, over all targets. A
+// target that has none running may always start one.
+const DefaultTotal = 256
+
+// Options are what a Dispatcher is made with, beside its outbox and targets.
+type Options struct {
+	Node    Node   // what envelopes say of this box
+	Agent   string // the User-Agent of calls; "leasehold"
+	Log     *slog.Logger
+	Total   int                                // calls at the same time; DefaultTotal
+	Default []string                           // targets of an installation that names none; empty = all
+	Route   func(installation string) []string // the targets that an installation names; none = the default ones
+	Dial    Dialer                             // nil = the network
+	Random  func() float64                     // in [0, 1), for jitter; nil = math/rand
+}
+
+// Dispatcher delivers for the leases that this node holds. Its methods are safe
+// for concurrent use. It has a fixed handful of goroutines and one per call to a
+// target; a lease at rest costs a map entry.
+type Dispatcher struct {
+	outbox  Outbox
+	opts    Options
+	log     *slog.Logger
+	random  func() float64
+	targets map[string]*target
+	order   []*target
+	limits  limits
+
+	// Each wakes one kind of goroutine; a ring that nobody has heard yet is enough.
+	dispatch, load, mark, flush, clock chan struct{}
+
+	calls sync.WaitGroup
+
+	// mu guards what follows, and everything in holds, windows, lanes, entries,
+	// targets and circuits. It is never held over a call to the outbox, a sink or
+	// the log.
+	mu       sync.Mutex
+	started  bool
+	holds    map[string]*hold   // by lease
+	active   map[*hold]struct{} // those not at rest
+	loads    fifo[*hold]
+	expired  fifo[*lane] // their heads are too old
+	alarms   alarms
+	outcomes []*outcome // not stored yet
+	unmarked int        // those, and those being stored
+	sick     error      // why the store does not take outcomes
+	unread   int        // reads of events that failed in a row
+	resume   instant    // no dispatch before, after such a failure
+	reread   alarm
+	passes   uint64
+	items    int // entries in memory
+	ahead    int // bytes of events read ahead
+	inFlight int
+	turn     int // the target that is asked first
+	strange  map[string]bool
+}
+
+// limits are the bounds on memory; tests make them small.
+type limits struct{ window, total, page int }
+
+// target is a Target at work.
+type target struct {
+	Target
+	sink Sink
+	circuit
+	ready    fifo[*window] // those with lanes that can go
+	second   *lane         // its second entry is the next probe
+	inFlight int
+	alarm    alarm // for the next probe
+
+	delivered, failed, dead int64
+}
+
+// passes reports whether lanes go on without e.
+func (t *target) passes(e *entry) bool { return t.OnFailure == Skip && e.attempts >= quickTries }
+
+// New makes a Dispatcher that stands still until Run. Its error has every fault
+// of every target, by key.
+func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
+	d := &Dispatcher{
+		outbox: outbox, opts: o, log: o.Log, random: o.Random, targets: map[string]*target{},
+		limits:   limits{windowSize, totalSize, pageSize},
+		dispatch: make(chan struct{}, 1), load: make(chan struct{}, 1), mark: make(chan struct{}, 1),
+		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1),
+		holds: map[string]*hold{}, active: map[*hold]struct{}{}, strange: map[string]bool{},
+	}
+	d.alarms.sooner = func() { d.ring(d.clock) }
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.random == nil {
+		d.random = rand.Float64
+	}
+	d.opts.Total = orDefault(o.Total, DefaultTotal)
+	d.opts.Agent = orDefault(o.Agent, "leasehold")
+	var errs []error
+	for _, t := range targets {
+		if err := d.add(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range o.Default {
+		if d.targets[name] == nil {
+			errs = append(errs, fmt.Errorf("delivery.targets: there is no target %q", name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Dispatcher) add(config Target) error {
+	if err := config.check(); err != nil {
+		return err
+	}
+	if d.targets[config.Name] != nil {
+		return fmt.Errorf("target %q: name: there are two of this name", config.Name)
+	}
+	t := &target{Target: config.withDefaults(), sink: config.Sink, circuit: circuit{state: Closed}}
+	switch {
+	case t.sink != nil:
+	case t.Kind == "log":
+		t.sink = logSink{d.log}
+	default:
+		s, err := newHTTPSink(t.Target, d.opts.Dial, d.opts.Agent)
+		if err != nil {
+			return err
+		}
+		t.sink = s
+	}
+	d.targets[t.Name] = t
+	d.order = append(d.order, t)
+	return nil
+}
+
+// Run delivers until ctx ends. Calls that run then are broken off, which is no
+// attempt; outcomes that are known are stored, within lastMarks. It returns nil,
+// and its goroutines are gone. It runs once.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	d.mu.Lock()
+	again := d.started
+	d.started = true
+	d.mu.Unlock()
+	if again {
+		return errors.New("run delivery: it was run before")
+	}
+	var work, marks sync.WaitGroup
+	marking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	marks.Go(func() { d.runMarks(marking) })
+	for range loaders {
+		work.Go(func() { d.runLoads(ctx) })
+	}
+	work.Go(func() { d.runDispatch(ctx) })
+	work.Go(func() { d.runClock(ctx) })
+	work.Wait()
+	d.calls.Wait()
+	stop()
+	marks.Wait()
+	d.close()
+	return nil
+}
+
+// close lets go of everything, so that a Drop that comes later waits for nothing.
+func (d *Dispatcher) close() {
+	d.mu.Lock()
+	for _, h := range d.holds {
+		h.end()
+	}
+	d.mu.Unlock()
+	for _, t := range d.order {
+		if c, ok := t.sink.(io.Closer); ok {
+			_ = c.Close()
+		}
+	}
+}
+
+// Targets names who shall have e: the installation's targets, or else the
+// default ones, that want its type. A target that is named but not configured is
+// among them: what is stored for it waits until somebody corrects the name.
+func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
+	id := e.Installation
+	if id == "" {
+		id = t.Installation
+	}
+	var names []string
+	if d.opts.Route != nil {
+		names = d.opts.Route(id)
+	}
+	if len(names) == 0 {
+		names = d.opts.Default
+	}
+	wanted := make([]string, 0, max(len(names), 1))
+	if len(names) == 0 {
+		for _, t := range d.order {
+			if t.wants(e.Type) {
+				wanted = append(wanted, t.Name)
+			}
+		}
+		return wanted
+	}
+	for _, name := range names {
+		t := d.targets[name]
+		if t == nil {
+			t = &target{Target: Target{Name: name}.withDefaults()}
+		}
+		if t.wants(e.Type) && !slices.Contains(wanted, name) {
+			wanted = append(wanted, name)
+		}
+	}
+	return wanted
+}
+
+// Ask hands an interaction to the user's program. In this version it always
+// answers false: the reply comes later.
+func (d *Dispatcher) Ask(context.Context, channel.Term, channel.Event) (json.RawMessage, bool) {
+	return nil, false
+}
+
+func (d *Dispatcher) ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,157 @@
+package delivery
+
+import "slices"
+
+// laneKey is what stays in order within a window.
+type laneKey struct {
+	installation, conversation, thread string
+	seq                                int64 // of its only event, where there is no order
+}
+
+func keyOf(i *Item, o Order) laneKey {
+	switch o {
+	case PerInstallation:
+		return laneKey{installation: i.Installation}
+	case Unordered:
+		return laneKey{seq: i.Seq}
+	default:
+		return laneKey{installation: i.Installation, conversation: i.Conversation, thread: i.Thread}
+	}
+}
+
+// entry is a delivery that waits, without its body.
+type entry struct {
+	lane      *lane
+	seq       int64
+	webhookID string
+	attempts  int
+	due       instant // not before
+	accepted  instant
+	replay    bool
+	marking   bool   // its outcome is not stored yet; until then it is not tried again
+	noted     string // the reason that was last stored without counting
+	back      int    // attempts to give back once the store has taken the last mark
+	probes    int    // failures as a probe, in this outage
+	event     *Event // read ahead; nil = not
+	pick      *pick  // in flight; nil = not
+}
+
+// lane is a row of deliveries that go one at a time, in order of seq.
+type lane struct {
+	window  *window
+	key     laneKey
+	entries []*entry // waiting, in order; the one in flight is not among them
+	flying  *entry
+	cut     int64  // rows from here on are not in memory; 0 = all are
+	refused uint64 // the pass that had no room for one of its rows
+	ready   bool   // stands in its window's queue
+	dying   bool   // stands in the dispatcher's queue of those whose head is too old
+	alarm   alarm  // for when the head is due
+}
+
+// insert puts e where its seq belongs: at the end, but for one that comes back.
+func (l *lane) insert(e *entry) {
+	e.lane = l
+	i := len(l.entries)
+	for i > 0 && l.entries[i-1].seq > e.seq {
+		i--
+	}
+	l.entries = slices.Insert(l.entries, i, e)
+	l.window.count(1)
+}
+
+// take removes the entry at index i.
+func (l *lane) take(i int) *entry {
+	e := l.entries[i]
+	l.entries[i] = nil
+	if i == 0 {
+		l.entries = l.entries[1:]
+	} else {
+		l.entries = slices.Delete(l.entries, i, i+1)
+	}
+	l.window.count(-1)
+	return e
+}
+
+// drop removes e if it waits here.
+func (l *lane) drop(e *entry) {
+	if i := slices.Index(l.entries, e); i >= 0 {
+		l.take(i)
+	}
+}
+
+// trim lets go of the tail beyond the first n, which the store still has. It
+// keeps what the store does not know yet.
+func (l *lane) trim(n int, pass uint64) {
+	for i := n; i < len(l.entries); i++ {
+		if l.entries[i].marking {
+			n = i + 1
+		}
+	}
+	if n >= len(l.entries) {
+		return
+	}
+	l.cut, l.refused = l.entries[n].seq, pass
+	for _, e := range l.entries[n:] {
+		l.window.hold.d.forget(e)
+	}
+	l.window.count(n - len(l.entries))
+	l.entries = slices.Clone(l.entries[:n]) // the tail's memory goes
+}
+
+// idle reports whether nothing is known of the lane but its name.
+func (l *lane) idle() bool { return len(l.entries) == 0 && l.flying == nil && l.cut == 0 }
+
+// check puts the lane where it belongs now: among those that can go, among those
+// whose head is too old, or asleep until its head is due.
+func (l *lane) check(now instant) {
+	d := l.window.hold.d
+	if l.flying != nil || len(l.entries) == 0 || l.entries[0].marking {
+		d.alarms.stop(&l.alarm)
+		l.leave()
+		return
+	}
+	head := l.entries[0]
+	switch {
+	case l.old(now):
+		d.alarms.stop(&l.alarm)
+		if !l.dying {
+			l.dying = true
+			d.expired.push(l)
+			d.ring(d.dispatch)
+		}
+	case head.due > now:
+		wake := head.due
+		if dies := l.window.target.expiry(head); dies != 0 {
+			wake = min(wake, dies)
+		}
+		d.alarms.set(&l.alarm, wake, l.rise)
+	default:
+		d.alarms.stop(&l.alarm)
+		l.window.enqueue(l)
+	}
+}
+
+func (l *lane) rise() { l.check(now()) }
+
+// can reports whether the head may go, as far as its lane is concerned.
+func (l *lane) can(now instant) bool {
+	return l.flying == nil && len(l.entries) > 0 && !l.entries[0].marking && l.entries[0].due <= now
+}
+
+// old reports whether the head is to die of its age now.
+func (l *lane) old(now instant) bool {
+	if l.flying != nil || len(l.entries) == 0 || l.entries[0].marking {
+		return false
+	}
+	dies := l.window.target.expiry(l.entries[0])
+	return dies != 0 && dies <= now
+}
+
+// leave lets the window forget a lane of which nothing is left.
+func (l *lane) leave() {
+	if l.idle() && !l.ready && !l.dying && l.window.lanes[l.key] == l {
+		l.window.hold.d.alarms.stop(&l.alarm)
+		delete(l.window.lanes, l.key)
+	}
+}

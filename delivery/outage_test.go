@@ -1,0 +1,308 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"leasehold/channel/channeltest"
+)
+
+// program is the user's: it listens on an in-memory network, notes what it
+// takes, and answers as it is told to.
+type program struct {
+	status atomic.Int64 // 0 = 200
+	handle func(w http.ResponseWriter, r *http.Request, id string) bool
+
+	mu   sync.Mutex
+	got  []string // webhook ids, in the order in which they were taken
+	srv  *http.Server
+	done chan struct{}
+}
+
+func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	id := r.Header.Get("webhook-id")
+	if p.handle != nil && p.handle(w, r, id) {
+		return
+	}
+	if s := p.status.Load(); s != 0 {
+		w.WriteHeader(int(s))
+		return
+	}
+	p.mu.Lock()
+	p.got = append(p.got, id)
+	p.mu.Unlock()
+}
+
+func (p *program) listen(t *testing.T, l net.Listener) {
+	t.Helper()
+	p.srv, p.done = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}, make(chan struct{})
+	go func() {
+		defer close(p.done)
+		_ = p.srv.Serve(l)
+	}()
+}
+
+func (p *program) close() {
+	_ = p.srv.Close()
+	<-p.done
+}
+
+func (p *program) taken() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.got)
+}
+
+// village is a store with events of several conversations, and what was said in each.
+func village(box *fakeOutbox, conversations, each int) (byConversation map[string][]string) {
+	byConversation = map[string][]string{}
+	for range each {
+		for c := range conversations {
+			name := fmt.Sprintf("C%d", c)
+			seq := box.say("acme", name, "app")
+			byConversation[name] = append(byConversation[name], fmt.Sprintf("msg_%d_app", seq))
+		}
+	}
+	return byConversation
+}
+
+func inOrder(t *testing.T, got []string, want map[string][]string) {
+	t.Helper()
+	total := 0
+	for name, ids := range want {
+		total += len(ids)
+		var seen []string
+		for _, id := range got {
+			if slices.Contains(ids, id) {
+				seen = append(seen, id)
+			}
+		}
+		sameList(t, "arrived of "+name, seen, ids)
+	}
+	same(t, "arrived altogether", len(got), total)
+}
+
+func noAttempts(t *testing.T, box *fakeOutbox, what string) {
+	t.Helper()
+	for _, r := range box.waiting() {
+		if r.Attempts != 0 {
+			t.Errorf("%s: got %d attempts of %d, want none", what, r.Attempts, r.Seq)
+		}
+	}
+}
+
+func TestOutage(t *testing.T) {
+	outage := func(policy OnFailure, conversations int, down func(*channeltest.Net, *program) (up func())) func(*testing.T) {
+		return func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network, box, app := channeltest.NewNet(), newOutbox(), &program{}
+				l, err := network.Listen("app.test:80")
+				if err != nil {
+					t.Fatal(err)
+				}
+				app.listen(t, l)
+				defer app.close()
+				up := down(network, app)
+				b := start(t, box, Options{Dial: network.DialContext}, Target{Name: "app", Kind: "http", URL: "http://app.test/events", OnFailure: policy})
+				defer b.end()
+				want := village(box, conversations, 10)
+				term := b.hold("acme")
+				for range 60 { // life goes on
+					time.Sleep(time.Minute)
+					for c, ids := range want {
+						want[c] = append(ids, fmt.Sprintf("msg_%d_app", box.say("acme", c, "app")))
+					}
+					b.Accepted(term, box.last())
+				}
+				same(t, "arrived while it is down", len(app.taken()), 0)
+				same(t, "dead after an hour", box.count("app", Dead), 0)
+				same(t, "circuit", b.Stats().Targets[0].State, Open)
+				noAttempts(t, box, "after an hour")
+				up()
+				time.Sleep(2 * time.Minute)
+				inOrder(t, app.taken(), want)
+				same(t, "delivered", box.count("app", Delivered), conversations*70)
+				same(t, "circuit", b.Stats().Targets[0].State, Closed)
+			})
+		}
+	}
+	refused := func(n *channeltest.Net, _ *program) func() {
+		n.Refuse(true)
+		return func() { n.Refuse(false) }
+	}
+	swallowed := func(n *channeltest.Net, _ *program) func() {
+		n.Blackhole(true)
+		return func() { n.Blackhole(false) }
+	}
+	answers := func(status int64) func(*channeltest.Net, *program) func() {
+		return func(_ *channeltest.Net, p *program) func() {
+			p.status.Store(status)
+			return func() { p.status.Store(0) }
+		}
+	}
+	mute := func(_ *channeltest.Net, p *program) func() {
+		var on atomic.Bool
+		on.Store(true)
+		p.handle = func(_ http.ResponseWriter, r *http.Request, _ string) bool {
+			muted := on.Load()
+			if muted {
+				<-r.Context().Done()
+			}
+			return muted
+		}
+		return func() { on.Store(false) }
+	}
+	t.Run("an hour of refused connections loses nothing, burns no attempts and drains in order", outage(Skip, 7, refused))
+	t.Run("so does an hour of swallowed connections", outage(Skip, 7, swallowed))
+	t.Run("so does an hour of 503", outage(Skip, 7, answers(503)))
+	t.Run("so does an hour of 429", outage(Skip, 7, answers(429)))
+	t.Run("so does an hour of 500", outage(Skip, 7, answers(500)))
+	t.Run("so does an hour of 500 under hold", outage(Hold, 7, answers(500)))
+	t.Run("so does an hour of 500 with a single conversation", outage(Skip, 1, answers(500)))
+	t.Run("so does an hour without any answer", outage(Skip, 7, mute))
+
+	t.Run("a target that is down is looked at once a minute, not hammered", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			sink := &fakeSink{answer: func(context.Context, Delivery) Result { return Result{Outcome: Down, Reason: "refused"} }}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink, Concurrency: 1})
+			village(box, 50, 2)
+			b.hold("acme")
+			time.Sleep(time.Hour)
+			if n := len(sink.tries()); n < 60 || n > 130 {
+				t.Errorf("got %d looks in an hour, want one in 30 to 60 seconds", n)
+			}
+			same(t, "looks at the same time", sink.most(), 1)
+		})
+	})
+
+	t.Run("Retry-After of a target that asks to be left alone is honoured and burns no attempt", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, began := newOutbox(), time.Now()
+			sink := &fakeSink{answer: func(context.Context, Delivery) Result {
+				if time.Since(began) < 10*time.Minute {
+					return Result{Outcome: Down, Reason: "answered 429", After: 10 * time.Minute}
+				}
+				return Result{Outcome: Taken}
+			}}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink, Concurrency: 3})
+			village(box, 10, 1)
+			b.hold("acme")
+			time.Sleep(10*time.Minute - time.Second)
+			if n := len(sink.tries()); n > 3 {
+				t.Errorf("got %d tries before the time, want those that were on their way", n)
+			}
+			noAttempts(t, box, "meanwhile")
+			time.Sleep(2 * time.Minute)
+			same(t, "arrived", len(sink.got()), 10)
+		})
+	})
+
+	t.Run("410 disables the target, says so, and keeps its deliveries", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, log := newOutbox(), &logbook{}
+			sink := &fakeSink{answer: func(context.Context, Delivery) Result { return Result{Outcome: Gone, Reason: "answered 410: gone"} }}
+			b := start(t, box, Options{Log: log.logger()}, Target{Name: "app", Sink: sink, Concurrency: 1})
+			village(box, 3, 2)
+			b.hold("acme")
+			time.Sleep(time.Hour)
+			same(t, "tries", len(sink.tries()), 1)
+			same(t, "waiting", box.count("app", Pending), 6)
+			noAttempts(t, box, "after the 410")
+			same(t, "state", b.Stats().Targets[0].State, Disabled)
+			same(t, "records of it", len(log.find("target disabled")), 1)
+		})
+	})
+
+	t.Run("an event that fails every time does not keep the circuit open when it is all there is to probe with", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			var broken atomic.Bool
+			broken.Store(true)
+			sink := &fakeSink{answer: func(_ context.Context, d Delivery) Result {
+				if broken.Load() || d.EventID == "evt_1" {
+					return Result{Outcome: Broken, Reason: "answered 500"}
+				}
+				return Result{Outcome: Taken}
+			}}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink})
+			village(box, 1, 8)
+			b.hold("acme")
+			time.Sleep(30 * time.Minute)
+			same(t, "circuit in the outage", b.Stats().Targets[0].State, Open)
+			broken.Store(false)
+			time.Sleep(3 * time.Minute)
+			same(t, "circuit after it", b.Stats().Targets[0].State, Closed)
+			sameList(t, "arrived", sink.got(), evt(2, 3, 4, 5, 6, 7, 8))
+		})
+	})
+
+	t.Run("what an outage made a lane pass goes first when the target is back", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			var b *bench
+			var back atomic.Bool
+			sink := &fakeSink{answer: func(context.Context, Delivery) Result {
+				if !back.Load() && b.Stats().Targets[0].State == Closed {
+					return Result{Outcome: Broken, Reason: "answered 500"}
+				}
+				back.Store(true) // at the first look
+				return Result{Outcome: Taken}
+			}}
+			d, err := New(box, []Target{{Name: "app", Sink: sink}}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = &bench{Dispatcher: d}
+			b = launch(t, d)
+			village(box, 1, 5)
+			b.hold("acme")
+			time.Sleep(10 * time.Minute)
+			sameList(t, "arrived", sink.got(), evt(1, 2, 3, 4, 5))
+			same(t, "attempts of the first", box.row(1, "app").Attempts, 1)
+		})
+	})
+
+	t.Run("five events in a row with one that is taken between are no outage", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			sink := &fakeSink{answer: func(_ context.Context, d Delivery) Result {
+				if d.EventID == "evt_3" {
+					return Result{Outcome: Taken}
+				}
+				return Result{Outcome: Broken, Reason: "answered 500"}
+			}}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink, Concurrency: 1})
+			village(box, 6, 1)
+			b.hold("acme")
+			time.Sleep(time.Second)
+			same(t, "circuit", b.Stats().Targets[0].State, Closed)
+			same(t, "attempts that counted", int(b.Stats().Targets[0].Failed), 5)
+		})
+	})
+
+	t.Run("one target's outage does not delay another target", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, good := newOutbox(), &fakeSink{}
+			bad := &fakeSink{answer: func(context.Context, Delivery) Result { return Result{Outcome: Down, Reason: "refused"} }}
+			b := start(t, box, Options{}, Target{Name: "bad", Sink: bad}, Target{Name: "good", Sink: good})
+			for range 100 {
+				box.say("acme", "C1", "bad", "good")
+			}
+			b.hold("acme")
+			time.Sleep(time.Second)
+			same(t, "arrived at the good one", len(good.got()), 100)
+			same(t, "waiting for the bad one", box.count("bad", Pending), 100)
+		})
+	})
+}

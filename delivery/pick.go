@@ -1,0 +1,292 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+const (
+	// aheadCount is how many events of a lane are read together with its head, and
+	// aheadBytes how many bytes of such events wait in memory, over all lanes.
+	aheadCount = 16
+	aheadBytes = 8 << 20
+	// fetchMax is how many deliveries are picked for one read of the store.
+	fetchMax = 64
+)
+
+// pick is a delivery on its way.
+type pick struct {
+	hold   *hold
+	target *target
+	lane   *lane
+	entry  *entry
+	event  *Event // nil: the store does not have it
+	probe  bool
+	second bool // a probe with what stands behind the lane's head
+	old    bool // it dies of age, and is fetched only to say of what event
+
+	broken bool               // Drop broke it off
+	cancel context.CancelFunc // nil before the call
+}
+
+// runDispatch sends what can go until ctx ends.
+func (d *Dispatcher) runDispatch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.dispatch:
+		}
+		for ctx.Err() == nil {
+			d.mu.Lock()
+			picks := d.pick(now())
+			missing := d.missing(picks)
+			d.mu.Unlock()
+			if len(picks) == 0 {
+				break
+			}
+			if len(missing) > 0 && !d.fetch(ctx, picks, missing) {
+				break
+			}
+			for _, p := range picks {
+				d.calls.Go(func() { d.call(ctx, p) })
+			}
+		}
+	}
+}
+
+// pick takes what may go now out of its lanes, the targets in turn.
+func (d *Dispatcher) pick(now instant) []*pick {
+	if d.sick != nil || d.unmarked >= unmarkedMax || now < d.resume {
+		return nil
+	}
+	var picks []*pick
+	for d.expired.len() > 0 && len(picks) < fetchMax {
+		l := d.expired.pop()
+		l.dying = false
+		if l.old(now) {
+			picks = append(picks, d.fly(&pick{lane: l, old: true}, 0))
+			continue
+		}
+		l.check(now)
+		l.window.hold.tidy(l.window)
+	}
+	for range d.order {
+		t := d.order[d.turn%len(d.order)]
+		d.turn++
+		for len(picks) < fetchMax && t.inFlight < t.Concurrency && (d.inFlight < d.opts.Total || t.inFlight == 0) {
+			ok, probe := t.admits(now)
+			if !ok {
+				break
+			}
+			p := d.choose(t, probe, now)
+			if p == nil {
+				break
+			}
+			picks = append(picks, p)
+		}
+	}
+	if len(picks) == fetchMax {
+		d.ring(d.dispatch)
+	}
+	return picks
+}
+
+// choose takes the next delivery of a target; nil: there is none.
+func (d *Dispatcher) choose(t *target, probe bool, now instant) *pick {
+	if l := t.second; l != nil && probe {
+		t.second = nil
+		if !l.window.hold.leaving && l.flying == nil && len(l.entries) > 1 && !l.entries[1].marking && l.entries[1].due <= now {
+			t.probing = true
+			return d.fly(&pick{lane: l, probe: true, second: true}, 1)
+		}
+	}
+	l := t.next(now)
+	if l == nil {
+		return nil
+	}
+	t.probing = t.probing || probe
+	return d.fly(&pick{lane: l, probe: probe}, 0)
+}
+
+// next takes the next lane that can go out of the queues: the windows in turn,
+// and in each its lanes in turn.
+func (t *target) next(now instant) *lane {
+	for t.ready.len() > 0 {
+		w := t.ready.pop()
+		w.waiting = false
+		for w.ready.len() > 0 {
+			l := w.ready.pop()
+			l.ready = false
+			if !l.can(now) || l.old(now) {
+				l.check(now)
+				continue
+			}
+			if w.ready.len() > 0 && !w.waiting {
+				w.waiting = true
+				t.ready.push(w)
+			}
+			return l
+		}
+		w.hold.tidy(w)
+	}
+	return nil
+}
+
+// fly takes the lane's entry at index i into flight.
+func (d *Dispatcher) fly(p *pick, i int) *pick {
+	l := p.lane
+	p.hold, p.target = l.window.hold, l.window.target
+	p.entry = l.take(i)
+	p.event = p.entry.event
+	d.forget(p.entry)
+	l.flying = p.entry
+	p.entry.pick = p
+	p.hold.work(p.row(), p.entry)
+	p.target.inFlight++
+	d.inFlight++
+	d.alarms.stop(&l.alarm)
+	p.hold.refill(l)
+	return p
+}
+
+func (p *pick) row() row { return row{p.entry.seq, p.target.Name} }
+
+// missing lists the events to read for picks: theirs, and some of what stands
+// behind them in their lanes.
+func (d *Dispatcher) missing(picks []*pick) []int64 {
+	var seqs []int64
+	for _, p := range picks {
+		if p.event != nil {
+			continue
+		}
+		seqs = append(seqs, p.entry.seq)
+		if p.old || p.probe || d.ahead >= aheadBytes {
+			continue
+		}
+		for _, e := range p.lane.entries[:min(aheadCount-1, len(p.lane.entries))] {
+			if e.event == nil {
+				seqs = append(seqs, e.seq)
+			}
+		}
+	}
+	return seqs
+}
+
+// fetch reads events for picks. When the store fails they go back to their
+// lanes, and nothing is sent for a while.
+func (d *Dispatcher) fetch(ctx context.Context, picks []*pick, seqs []int64) bool {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	events, err := d.outbox.Payloads(limited, seqs)
+	cancel()
+	bySeq := make(map[int64]*Event, len(events))
+	for i := range events {
+		bySeq[events[i].Seq] = &events[i]
+	}
+	d.mu.Lock()
+	failed := 0
+	if err != nil && ctx.Err() == nil {
+		d.unread++
+		failed = d.unread
+		d.resume = now().add(min(readRetryMax, time.Second<<min(failed-1, 10)))
+		d.alarms.set(&d.reread, d.resume, func() { d.ring(d.dispatch) })
+	} else if err == nil {
+		d.unread = 0
+	}
+	for _, p := range picks {
+		if err != nil {
+			d.land(p)
+			d.putBack(p)
+			continue
+		}
+		if p.event == nil {
+			p.event = bySeq[p.entry.seq]
+			d.readAhead(p.lane, bySeq)
+		}
+	}
+	d.mu.Unlock()
+	if failed == 1 {
+		d.log.LogAttrs(ctx, slog.LevelWarn, "events unreadable", slog.Int("events", len(seqs)), slog.Any("error", err))
+	}
+	return err == nil
+}
+
+func (d *Dispatcher) readAhead(l *lane, events map[int64]*Event) {
+	for _, e := range l.entries[:min(aheadCount, len(l.entries))] {
+		if ev := events[e.seq]; ev != nil && e.event == nil {
+			e.event = ev
+			d.ahead += len(ev.Body)
+		}
+	}
+}
+
+// forget lets go of an event that was read ahead.
+func (d *Dispatcher) forget(e *entry) {
+	if e.event != nil {
+		d.ahead -= len(e.event.Body)
+		e.event = nil
+	}
+}
+
+// call makes one attempt and settles it.
+func (d *Dispatcher) call(ctx context.Context, p *pick) {
+	started := time.Now()
+	if p.event == nil {
+		d.settle(ctx, p, Result{Outcome: fatal, Reason: "its event is not in the store any more"}, 0)
+		return
+	}
+	if p.old {
+		d.settle(ctx, p, Result{Outcome: fatal, Reason: fmt.Sprintf("older than %s", p.target.MaxAge)}, 0)
+		return
+	}
+	body, typ, err := seal(*p.event, d.opts.Node, !p.target.NoRaw)
+	if err != nil {
+		d.settle(ctx, p, Result{Outcome: fatal, Reason: err.Error()}, 0)
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, p.target.Timeout)
+	defer cancel()
+	d.mu.Lock()
+	broken := p.broken
+	p.cancel = cancel
+	attempt := p.entry.attempts + 1
+	d.mu.Unlock()
+	r := Result{Outcome: Aborted}
+	if !broken {
+		r = d.deliver(limited, p, Delivery{
+			ID: p.entry.webhookID, EventID: p.event.ID, Type: typ, Installation: p.event.Installation,
+			Attempt: attempt, Replay: p.entry.replay, Envelope: body,
+		})
+	}
+	if errors.Is(limited.Err(), context.Canceled) && (r.Outcome == Broken || r.Outcome == Slow || r.Outcome == Down) {
+		r = Result{Outcome: Aborted} // a sink that does not know better
+	}
+	d.settle(ctx, p, r, time.Since(started))
+}
+
+// deliver keeps a sink's panic from everybody else.
+func (d *Dispatcher) deliver(ctx context.Context, p *pick, v Delivery) (r Result) {
+	defer func() {
+		if x := recover(); x != nil {
+			d.log.LogAttrs(ctx, slog.LevelError, "sink panicked", slog.String("target", p.target.Name), slog.Any("panic", x), slog.String("stack", string(debug.Stack())))
+			r = Result{Outcome: Broken, Reason: fmt.Sprintf("panic: %v", x)}
+		}
+	}()
+	return p.target.sink.Deliver(ctx, v)
+}
+
+// breakOff ends the calls of a hold.
+func (d *Dispatcher) breakOff(h *hold) {
+	for _, e := range h.busy {
+		if p := e.pick; p != nil {
+			p.broken = true
+			if p.cancel != nil {
+				p.cancel()
+			}
+		}
+	}
+}
