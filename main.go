@@ -1,4 +1,4 @@
-// Leasehold holds exactly one live connection per bot installation, and hands
+// Command leasehold holds exactly one live connection per bot installation, and hands
 // every message that it hears to your program.
 package main
 

@@ -2,15 +2,11 @@ package channel
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -133,8 +129,7 @@ type field struct {
 
 func fields(t reflect.Type) func(func(field) bool) {
 	return func(yield func(field) bool) {
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !f.IsExported() || key == "" || key == "-" {
 				continue
@@ -150,8 +145,7 @@ func decodeStrict(b []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) { // its own text would quote nothing secret, but names Go types
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own text would quote nothing secret, but names Go types
 		return fmt.Errorf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)
 	}
 	return err
@@ -170,58 +164,6 @@ func requireFields(v reflect.Value, prefix string) error {
 		}
 	}
 	return nil
-}
-
-func fingerprint(key []byte, name string, v reflect.Value) string {
-	h := hmac.New(sha256.New, key)
-	fmt.Fprintf(h, "%q", name)
-	for f := range fields(v.Type()) {
-		if slices.Contains(f.opts, "connection") {
-			fmt.Fprintf(h, "\x00%q=", f.key)
-			writeValue(h, v.FieldByIndex(f.Index))
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// writeValue writes a value with its secrets revealed and its maps sorted, each
-// part quoted so that no two configs write the same bytes.
-func writeValue(w interface{ Write([]byte) (int, error) }, v reflect.Value) {
-	switch x := v.Interface().(type) {
-	case Secret:
-		fmt.Fprintf(w, "%q", x.Reveal())
-		return
-	case Text:
-		fmt.Fprintf(w, "%q", x.Reveal())
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for f := range fields(v.Type()) {
-			fmt.Fprintf(w, "%q:", f.key)
-			writeValue(w, v.FieldByIndex(f.Index))
-		}
-	case reflect.Map:
-		keys := v.MapKeys()
-		sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
-		fmt.Fprintf(w, "{%d}", len(keys))
-		for _, k := range keys {
-			fmt.Fprintf(w, "%q:", k.String())
-			writeValue(w, v.MapIndex(k))
-		}
-	case reflect.Slice:
-		fmt.Fprintf(w, "[%d]", v.Len())
-		for i := range v.Len() {
-			writeValue(w, v.Index(i))
-		}
-	case reflect.Pointer:
-		fmt.Fprintf(w, "%t", v.IsNil())
-		if !v.IsNil() {
-			writeValue(w, v.Elem())
-		}
-	default:
-		fmt.Fprintf(w, "%q", fmt.Sprint(v.Interface()))
-	}
 }
 
 func join(prefix, key string) string {

@@ -48,7 +48,7 @@ func (c Class) String() string { return classNames[c] }
 
 // Exit is a classified end. Code is a short reason (`auth`, `close_4004`),
 // Words the platform's own, redacted by the type.
-type Exit struct {
+type Exit struct { //nolint:errname // an Exit is more than its error: the end of a term
 	Class Class
 	After time.Duration // RateLimited: wait this long
 	Code  string
@@ -58,22 +58,22 @@ type Exit struct {
 func (e *Exit) Error() string { return e.Err.Error() }
 func (e *Exit) Unwrap() error { return e.Err }
 
-// Recycle: the platform asked for a new connection. Dialled again at once
+// Recycle is an exit: the platform asked for a new connection. Dialled again at once
 // (0–1 s); failures are not counted.
 func Recycle(err error) error { return &Exit{Class: ClassRecycle, Code: "recycle", Err: err} }
 
-// RateLimited: the platform said how long to wait. Exactly that, plus jitter.
+// RateLimited is an exit: the platform said how long to wait. Exactly that, plus jitter.
 func RateLimited(err error, after time.Duration) error {
 	return &Exit{Class: ClassRateLimited, After: after, Code: "rate_limited", Err: err}
 }
 
-// Rejected: credentials or config are wrong. The installation is blocked until
+// Rejected is an exit: credentials or config are wrong. The installation is blocked until
 // its config changes, but for a slow probe: 5 min, doubling to 6 h.
 func Rejected(code string, err error) error {
 	return &Exit{Class: ClassRejected, Code: code, Err: err}
 }
 
-// Superseded: somebody else holds the platform's session. Three tries at
+// Superseded is an exit: somebody else holds the platform's session. Three tries at
 // 5–15 s, since a restart races its own ghost; then every 5 min.
 func Superseded(err error) error {
 	return &Exit{Class: ClassSuperseded, Code: "superseded", Err: err}
@@ -84,8 +84,7 @@ func Failed(code string, err error) error { return &Exit{Class: Transient, Code:
 
 // Classify returns what err says of the end of a term.
 func Classify(err error) Exit {
-	var e *Exit
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Exit](err); ok {
 		return Exit{Class: e.Class, After: e.After, Code: e.Code, Err: err}
 	}
 	return Exit{Class: Transient, Code: "disconnected", Err: err}
@@ -109,20 +108,18 @@ const (
 func (e *sendError) Error() string { return e.err.Error() }
 func (e *sendError) Unwrap() error { return e.err }
 
-// NotSent: the message surely was not sent; a retry is safe.
+// NotSent marks a failed Send: the message surely was not sent; a retry is safe.
 func NotSent(err error) error { return &sendError{err, SendNot} }
 
-// Refused: the platform will never take the message.
+// Refused marks a failed Send: the platform will never take the message.
 func Refused(err error) error { return &sendError{err, SendRefused} }
 
 // Outcome returns what a failed Send says of its message.
 func Outcome(err error) SendOutcome {
-	var s *sendError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*sendError](err); ok {
 		return s.kind
 	}
-	var e *Exit
-	if errors.As(err, &e) && e.Class == ClassRateLimited {
+	if e, ok := errors.AsType[*Exit](err); ok && e.Class == ClassRateLimited {
 		return SendNot
 	}
 	return SendUnknown

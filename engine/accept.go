@@ -200,8 +200,9 @@ func (q *acceptQueue) later(cursor []byte) {
 	q.idle = cursor
 	if q.timer == nil {
 		q.timer = time.AfterFunc(cursorEvery, func() {
+			// A cursor that is not written is read again; commit tells of a store that fails.
 			if c := q.take(); c != nil {
-				_ = q.add(context.Background(), nil, c) //nolint:errcheck // a cursor that is not written is read again; a store that fails is told of by commit
+				_ = q.add(context.Background(), nil, c)
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func (s *Supervisor) do(a Action) {
 	case actKill:
 		s.withTerm(a.term, func(t *term) {
 			t.kill()
-			s.mail.put(inClosed{a.id, a.term})
+			s.mail.put(inClosed(a))
 		})
 	case actSuccessor:
 		s.withTerm(a.term, func(t *term) { t.grantSuccessor() })
@@ -80,7 +80,7 @@ func (s *Supervisor) doSession(a Action) {
 				in.now = got.Now
 			}
 			if in.err != nil {
-				s.log.Warn("open session failed", "error", in.err)
+				s.log.WarnContext(ctx, "open session failed", "error", in.err)
 			}
 			s.mail.put(in)
 		})
@@ -89,7 +89,7 @@ func (s *Supervisor) doSession(a Action) {
 		s.call(func(ctx context.Context) {
 			got, err := s.store.RenewSession(ctx, a.id, s.o.Timing.TTL)
 			if err != nil {
-				s.log.Warn("renew session failed", "error", err)
+				s.log.WarnContext(ctx, "renew session failed", "error", err)
 			}
 			s.mail.put(inSession{gen: a.gen, renew: true, sentAt: sent, now: got.Now, err: err})
 		})
@@ -97,24 +97,24 @@ func (s *Supervisor) doSession(a Action) {
 		s.call(func(ctx context.Context) {
 			n, err := s.store.Reap(ctx, a.notAfter(s.o.Clock.Boot()))
 			if err != nil {
-				s.log.Warn("reap sessions failed", "error", err)
+				s.log.WarnContext(ctx, "reap sessions failed", "error", err)
 			}
 			if n > 0 { // what they held is free now
-				s.log.Info("reaped sessions", "count", n)
+				s.log.InfoContext(ctx, "reaped sessions", "count", n)
 				s.mail.put(inWake{})
 			}
 		})
 	case actDrainSession:
 		s.call(func(ctx context.Context) {
 			if err := s.store.DrainSession(ctx, a.id); err != nil {
-				s.log.Warn("mark session as draining failed", "error", err)
+				s.log.WarnContext(ctx, "mark session as draining failed", "error", err)
 			}
 		})
 	case actEndSession:
 		s.call(func(ctx context.Context) {
 			err := s.store.EndSession(ctx, a.id)
 			if err != nil {
-				s.log.Warn("end session failed", "error", err)
+				s.log.WarnContext(ctx, "end session failed", "error", err)
 			}
 			s.mail.put(inEnded{err})
 		})

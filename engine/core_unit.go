@@ -17,7 +17,6 @@ type unit struct {
 	listed bool
 	absent int   // lists in a row that lacked it
 	lease  Lease // as last listed
-	known  bool
 
 	held    bool
 	owner   string // the session it was granted to

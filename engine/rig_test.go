@@ -93,6 +93,7 @@ type node struct {
 	clock  *shiftClock
 	stop   context.CancelFunc
 	done   chan error
+	err    error
 }
 
 type nodeOption func(*engine.Options)
@@ -121,14 +122,15 @@ func (r *rig) start(name string, s engine.Store, opts ...nodeOption) *node {
 	return n
 }
 
-// finish drains the node and fails when it does not end within 40 s.
-func (n *node) finish() error {
+// finish drains the node, keeps what Run returned, and fails when it does not
+// end within 40 s.
+func (n *node) finish() {
 	n.r.Helper()
 	n.stop()
 	if !n.sup.WaitWithTimeout(40 * time.Second) {
 		n.r.Fatal("the node did not stop within 40 s")
 	}
-	return <-n.done
+	n.err = <-n.done
 }
 
 func (n *node) link(id string) engine.LinkStatus {
@@ -382,7 +384,7 @@ func (c *testChannel) Run(ctx context.Context, l *channel.Link) error {
 	}
 	c.p.count(id, 1)
 	defer c.p.count(id, -1)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if rule.goer != nil {
 		l.Go(func() { rule.goer(l) })
 	}

@@ -43,8 +43,8 @@ func panicsAreIsolated(r *rig) {
 	r.within(5*time.Second, "the build failed", func() bool { return n.link("calm").Reason == "panic" })
 	r.platform.set("*build", rule{})
 	r.within(2*time.Minute, "and recovered", func() bool { return n.link("calm").State == engine.Connected })
-	if err := n.finish(); err != nil {
-		r.Errorf("got %v, want a node that outlives every panic", err)
+	if n.finish(); n.err != nil {
+		r.Errorf("got %v, want a node that outlives every panic", n.err)
 	}
 }
 

@@ -82,8 +82,8 @@ func acquiresAndConnects(r *rig) {
 	if err != nil || row.Status.State != "connected" {
 		r.Errorf("got stored state %q (%v), want connected", row.Status.State, err)
 	}
-	if err := n.finish(); err != nil {
-		r.Errorf("got %v from Run, want nil", err)
+	if n.finish(); n.err != nil {
+		r.Errorf("got %v from Run, want nil", n.err)
 	}
 }
 
@@ -573,8 +573,8 @@ func drainReleases(r *rig) {
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(n) == 2 })
 	began := time.Now()
-	if err := n.finish(); err != nil {
-		r.Errorf("got %v, want nil", err)
+	if n.finish(); n.err != nil {
+		r.Errorf("got %v, want nil", n.err)
 	}
 	if took := time.Since(began); took > 300*time.Millisecond {
 		r.Errorf("got a drain of %v, want less than 300ms", took)

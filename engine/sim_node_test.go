@@ -135,11 +135,11 @@ func (n *simNode) step(in Input) {
 		in.t.accepted(in.err)
 		return
 	}
-	fmt.Fprintf(n.w.hash, "%d %s %T", n.w.now, n.name, in)
+	n.w.trace("%d %s %T", n.w.now, n.name, in)
 	actions := n.core.Step(n.bootNow(), in)
 	todo := append([]Action(nil), actions...)
 	for _, a := range todo {
-		fmt.Fprintf(n.w.hash, " %T", a)
+		n.w.trace(" %T", a)
 		n.do(a)
 	}
 	n.timer++

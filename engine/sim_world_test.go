@@ -106,6 +106,11 @@ func (w *world) stuck(format string, args ...any) {
 	w.violations = append(w.violations, "at the end: "+fmt.Sprintf(format, args...))
 }
 
+// trace adds to the run's hash, by which two runs of one seed are compared.
+func (w *world) trace(format string, args ...any) {
+	_, _ = fmt.Fprintf(w.hash, format, args...)
+}
+
 func (w *world) fault(format string, args ...any) {
 	w.faults = append(w.faults, fmt.Sprintf("%8.3fs ", time.Duration(w.now).Seconds())+fmt.Sprintf(format, args...))
 }
@@ -127,7 +132,7 @@ func (w *world) judgeEnd() {
 		if w.db.bad[id] && live == 0 {
 			continue
 		}
-		if live != want && !(want == 1 && w.waits(id)) {
+		if live != want && (want != 1 || !w.waits(id)) {
 			w.stuck("%s: got %d connections, want %d (lease %+v, %s)", id, live, want, w.db.leases[id], w.describe(id))
 		}
 	}

@@ -123,13 +123,14 @@ func (c *conn) Close() error {
 }
 
 // abort closes without sending what is buffered, and wakes who reads or writes.
+// Nothing can be done about what its steps answer.
 func (c *conn) abort() {
 	c.once.Do(func() {
 		if l, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
-			_ = l.SetLinger(0) //nolint:errcheck // it is closed next, whatever this says
+			_ = l.SetLinger(0)
 		}
-		_ = c.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // likewise
-		_ = c.Conn.Close()                 //nolint:errcheck // nothing can be done about it
+		_ = c.SetDeadline(time.Unix(1, 0))
+		_ = c.Conn.Close()
 	})
 }
 

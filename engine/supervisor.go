@@ -28,7 +28,6 @@ type Supervisor struct {
 
 	mu      sync.Mutex // guards what follows
 	started bool
-	err     error
 	terms   map[uint64]*term
 	riders  map[string][]Installation
 	links   map[string]*linkRecord
@@ -135,7 +134,7 @@ func (s *Supervisor) turn(ctx context.Context) error {
 			inputs = []Input{inTick{}}
 		case <-stop:
 			stop, hurry = nil, time.After(s.o.DrainTimeout)
-			s.log.Info("draining")
+			s.log.InfoContext(ctx, "draining")
 			inputs = []Input{inDrain{}}
 		case <-hurry:
 			hurry, giveUp = nil, time.After(s.o.Timing.AttemptTimeout+2*channel.Goodbye)

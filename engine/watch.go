@@ -33,10 +33,10 @@ func (s *Supervisor) watchClock(ctx context.Context) {
 		switch {
 		case bootPassed-monoPassed > sleptFor:
 			s.killAll()
-			s.log.Warn("the machine slept", "for", bootPassed)
+			s.log.WarnContext(ctx, "the machine slept", "for", bootPassed)
 			s.mail.put(inAnomaly{suspended})
 		case bootPassed > watchEvery+stoodFor:
-			s.log.Warn("the process stood still", "for", bootPassed)
+			s.log.WarnContext(ctx, "the process stood still", "for", bootPassed)
 			if !s.trust.valid(b) {
 				s.killAll()
 			}

@@ -67,8 +67,7 @@ func Wrap(k Kind, err error) error {
 
 // Of returns the kind of the outermost Error in err's chain, else Internal.
 func Of(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return Internal
@@ -76,8 +75,8 @@ func Of(err error) Kind {
 
 // Is reports whether err has kind k.
 func Is(err error, k Kind) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Kind == k
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Kind == k
 }
 
 // Store reports whether the store as a whole can take nothing because of err:
