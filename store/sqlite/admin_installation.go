@@ -28,9 +28,7 @@ ON CONFLICT (id) DO UPDATE SET type = excluded.type, via = excluded.via, config 
 	sqlMoveBacklog = `UPDATE delivery SET lease_id = $3 WHERE state = 0 AND lease_id = $2
    AND event_seq IN (SELECT seq FROM event WHERE installation_id = $1)`
 
-	sqlTwins = `SELECT a.id, b.id, a.type FROM installation a JOIN installation b
-    ON b.type = a.type AND b.identity = a.identity AND b.id > a.id
- WHERE a.identity <> '' AND a.enabled = 1 AND a.removed = 0 AND b.enabled = 1 AND b.removed = 0 LIMIT 1`
+	sqlTwin    = `SELECT id FROM installation WHERE type = $1 AND identity = $2 AND identity <> '' AND id <> $3 AND enabled = 1 AND removed = 0 LIMIT 1`
 	sqlCarrier = `SELECT 1 FROM installation WHERE id = $1 AND via = '' AND removed = 0`
 )
 
@@ -46,7 +44,7 @@ type row struct {
 }
 
 // lease is the id of the lease under which its events stand.
-func (r *row) lease() string {
+func (r row) lease() string {
 	if r.via != "" {
 		return r.via
 	}
@@ -132,18 +130,20 @@ func putRow(w *writer, r row, old row, exists bool) error {
 	return nil
 }
 
-// consistent checks what must hold between rows, at the end of a change: two
-// names may be swapped in one. put are the rows written.
+// consistent checks what must hold between the rows that were put and others, at
+// the end of a change: two accounts may be swapped in one.
 func consistent(w *writer, put ...row) error {
-	var a, b, typ string
-	err := w.get(sqlTwins, nil, &a, &b, &typ)
-	if err == nil {
-		return fault.Errorf(fault.Conflict, "installations %s and %s are the same %s account: disable or remove one of them", a, b, typ)
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
 	for _, r := range put {
+		if r.enabled && r.identity != "" {
+			var twin string
+			err := w.get(sqlTwin, []any{r.typ, r.identity, r.id}, &twin)
+			if err == nil {
+				return fault.Errorf(fault.Conflict, "installations %s and %s are the same %s account: disable or remove one of them", r.id, twin, r.typ)
+			}
+			if !errors.Is(err, sql.ErrNoRows) {
+				return err
+			}
+		}
 		if r.via == "" {
 			continue
 		}
@@ -210,7 +210,8 @@ func (s *Store) SetEnabled(ctx context.Context, id string, enabled bool) error {
 		if _, err := w.exec(sqlEnableRow, id, enabled, w.now); err != nil {
 			return err
 		}
-		return consistent(w)
+		old.enabled, old.via = enabled, "" // where it rides stays as it is
+		return consistent(w, old)
 	})
 	return failed("enable or disable installation "+id, err)
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -96,11 +97,11 @@ func (r *reads) Installation(ctx context.Context, id string) (admin.Installation
 	if err != nil {
 		return admin.Installation{}, failed("read installation "+id, err)
 	}
-	waits, err := r.backlogs(ctx)
+	b, err := r.backlogOf(ctx, &i)
 	if err != nil {
 		return admin.Installation{}, failed("read installation "+id, r.kind(err))
 	}
-	i.Backlog, i.OldestPending = waits[id].Count, fromMillis(waits[id].Oldest)
+	i.Backlog, i.OldestPending = b.Count, fromMillis(b.Oldest)
 	return i, nil
 }
 
@@ -114,6 +115,12 @@ const (
   FROM delivery d JOIN event e ON e.seq = d.event_seq
  WHERE d.state = 0 AND d.lease_id IN (SELECT via FROM installation WHERE via <> '') GROUP BY e.installation_id`
 	sqlCarriers = `SELECT DISTINCT via FROM installation WHERE via <> ''`
+
+	sqlBacklog = `SELECT b.count, coalesce((SELECT e.accepted_at FROM event e WHERE e.seq = b.seq), 0) AS oldest
+  FROM (SELECT count(*) AS count, min(event_seq) AS seq FROM delivery WHERE state = 0 AND lease_id = $1) b`
+	sqlSharedBacklog = `SELECT count(*) AS count, coalesce(min(e.accepted_at), 0) AS oldest
+  FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 0 AND d.lease_id = $1 AND e.installation_id = $2`
+	sqlCarries = `SELECT EXISTS (SELECT 1 FROM installation WHERE via <> '' AND via = $1)`
 )
 
 // backlog is what waits for one installation.
@@ -121,6 +128,22 @@ type backlog struct {
 	ID     string
 	Count  int64
 	Oldest int64 // when it was accepted, in ms
+}
+
+// backlogOf is what waits for one installation alone.
+func (r *reads) backlogOf(ctx context.Context, i *admin.Installation) (b backlog, err error) {
+	shared := i.Via != ""
+	if !shared {
+		if err := r.db.GetContext(ctx, &shared, sqlCarries, i.ID); err != nil {
+			return b, err
+		}
+	}
+	if shared {
+		err = r.db.GetContext(ctx, &b, sqlSharedBacklog, cmp.Or(i.Via, i.ID), i.ID)
+	} else {
+		err = r.db.GetContext(ctx, &b, sqlBacklog, i.ID)
+	}
+	return b, err
 }
 
 func (r *reads) backlogs(ctx context.Context) (map[string]backlog, error) {

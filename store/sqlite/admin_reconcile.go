@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"slices"
 
 	"leasehold/admin"
 	"leasehold/internal/fault"
@@ -12,14 +11,16 @@ import (
 // Reconcile implements admin.Store. Where nothing differs, nothing is written.
 func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added, changed, removed []string, err error) {
 	rows := make([]row, 0, len(want))
+	named := make(map[string]bool, len(want))
 	for _, i := range want {
 		r, err := newRow(i, "file")
 		if err != nil {
 			return nil, nil, nil, failed("apply the configured installations", err)
 		}
-		if slices.ContainsFunc(rows, func(o row) bool { return o.id == r.id }) {
+		if named[r.id] {
 			return nil, nil, nil, fault.Errorf(fault.Invalid, "apply the configured installations: there are two of id %s", r.id)
 		}
+		named[r.id] = true
 		rows = append(rows, r)
 	}
 	err = s.c.do(ctx, func(w *writer) error {
@@ -43,7 +44,7 @@ func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added
 			}
 		}
 		var err error
-		if removed, err = removeUnlisted(w, rows); err != nil {
+		if removed, err = removeUnlisted(w, named); err != nil {
 			return err
 		}
 		if !w.bump {
@@ -58,13 +59,13 @@ func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added
 }
 
 // removeUnlisted removes the rows of the file that it does not name any more.
-func removeUnlisted(w *writer, rows []row) (removed []string, err error) {
+func removeUnlisted(w *writer, named map[string]bool) (removed []string, err error) {
 	err = w.each(sqlFileRows, nil, func(r *sql.Rows) error {
 		var id string
 		if err := r.Scan(&id); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(rows, func(o row) bool { return o.id == id }) {
+		if !named[id] {
 			removed = append(removed, id)
 		}
 		return nil
