@@ -32,7 +32,7 @@ func fingerprint(key []byte, name string, v reflect.Value) string {
 
 // value writes a value with its secrets revealed and its maps sorted.
 func (d digest) value(v reflect.Value) {
-	if secret, ok := v.Interface().(interface{ Reveal() string }); ok {
+	if secret, ok := reflect.TypeAssert[interface{ Reveal() string }](v); ok {
 		d.put("%q", secret.Reveal())
 		return
 	}
