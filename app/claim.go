@@ -43,6 +43,7 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 		return nil, fault.Wrap(fault.Invalid, err)
 	}
 	for waited := false; ; waited = true {
+		began := time.Now()
 		s, err := store.Open(ctx, url, store.Options{
 			DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Log: log,
 		})
@@ -50,7 +51,7 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 		switch {
 		case err == nil:
 			if waited {
-				log.InfoContext(ctx, "store taken over")
+				log.InfoContext(ctx, "store taken over", "took_ms", time.Since(began).Milliseconds())
 			}
 			return s, nil
 		case ctx.Err() != nil || !errors.As(err, &locked):

@@ -98,6 +98,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 		return unlessStopped(ctx, err)
 	}
 	defer closing(&err, n.store.Close)
+	claimed := time.Now()
 	self, err := identity.Load(string(c.Node.DataDir))
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, tending.stop)
 
 	n.awaitSession(ctx, holding.ended)
-	log.InfoContext(ctx, "ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(n.started).Milliseconds())
+	log.InfoContext(ctx, "ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(claimed).Milliseconds())
 	select { // one that has ended by itself says why when it is stopped
 	case <-ctx.Done():
 	case <-holding.ended:

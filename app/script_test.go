@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
 
+	"leasehold/admin"
 	"leasehold/app"
 	"leasehold/channel/websocket/websocketfake"
 )
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 //	                          Arguments are globs; @SOCKET in front asks on that socket
 //	envsubst FILE…            fill in $PLATFORM and $PROGRAM
 //	gone GLOB                 no file has such a name
+//	running TIME SOCKET       until a running program answers there, asked without starting one
 //	signal NAME N             send a signal to the Nth program in the background
 //	platform                  a fake platform at $PLATFORM; with token=T it wants that token
 //	push BOT N · cut BOT · acked BOT N
@@ -63,7 +65,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": cmdCode, "until": cmdUntil, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
+			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone,
 			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds,
 		},
@@ -125,6 +127,26 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Since(began) > most+5*time.Second { // a slow machine is told apart from a fault
 			ts.Fatalf("%v never said %s; the last time it said (%v):\n%s", args[2:], args[1], err, out)
 		}
+	}
+}
+
+func cmdRunning(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: running time socket")
+	}
+	most, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	c := admin.NewClient(admin.Socket(ts.MkAbs(args[1])))
+	defer c.Close()
+	began := time.Now()
+	await(ts, func() (string, bool) {
+		o, err := c.Status(context.Background())
+		return fmt.Sprintf("got mode %q, %v, want running", o.Mode, err), err == nil && o.Mode == admin.Running && o.Node.Session != ""
+	})
+	took := time.Since(began)
+	ts.Logf("it took %v", took)
+	if took > most {
+		ts.Fatalf("it took %v, want at most %v", took, most)
 	}
 }
 

@@ -1,0 +1,213 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/delivery"
+	"leasehold/internal/redact"
+	"leasehold/store/sqlite"
+)
+
+// book keeps what a chore notes.
+type book struct {
+	admin.Store
+	runs []admin.TaskRun
+}
+
+func (b *book) SaveTaskRun(_ context.Context, r admin.TaskRun) error {
+	b.runs = append(b.runs, r)
+	return nil
+}
+
+func TestChore(t *testing.T) {
+	t.Run("work and failures are noted, idle cycles are not, and a recovery is", func(t *testing.T) {
+		b := &book{}
+		var done string
+		var fails error
+		c := &chore{name: "sweeper", store: b, do: func(context.Context) (string, error) { return done, fails }}
+		step := func(word string, err error) {
+			done, fails = word, err
+			if got := c.cycle(t.Context()); !errors.Is(got, err) {
+				t.Errorf("cycle: got %v, want %v", got, err)
+			}
+		}
+		broke := errors.New("disk")
+		step("", nil)
+		step("deleted 3 events", nil)
+		step("", broke)
+		step("deleted 1 events", broke)
+		step("", nil)
+		step("", nil)
+		var got []string
+		for _, r := range b.runs {
+			got = append(got, fmt.Sprintf("%d %s|%s|%v", r.Failures, r.LastError, r.Result, r.LastSuccess.IsZero()))
+		}
+		want := []string{"0 |deleted 3 events|false", "1 disk||true", "2 disk|deleted 1 events|true", "0 ||false"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+
+	t.Run("a shutdown is no failure", func(t *testing.T) {
+		b := &book{}
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &chore{name: "sweeper", store: b, do: func(ctx context.Context) (string, error) { cancel(); return "", ctx.Err() }}
+		if err := c.cycle(ctx); !errors.Is(err, context.Canceled) || len(b.runs) > 0 {
+			t.Errorf("got %v and %v, want the cancellation and no note", err, b.runs)
+		}
+	})
+}
+
+func TestRoutes(t *testing.T) {
+	open := func(t *testing.T) *sqlite.Store {
+		t.Helper()
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "leasehold.db"), sqlite.Options{ReserveBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	put := func(t *testing.T, s *sqlite.Store, id string, targets ...string) {
+		t.Helper()
+		row := admin.Installation{ID: id, Type: "x", Config: json.RawMessage("{}"), Enabled: true, Source: admin.SourceAPI, Targets: targets, Fingerprint: id}
+		if _, err := s.PutInstallation(t.Context(), row, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet := slog.New(slog.DiscardHandler)
+
+	t.Run("a change is seen by the first event after it", func(t *testing.T) {
+		s := open(t)
+		r := &routes{store: s, changed: s.Watch(t.Context()), log: quiet}
+		put(t, s, "a", "app")
+		if got := r.of("a"); !slices.Equal(got, []string{"app"}) {
+			t.Errorf("a: got %v, want [app]", got)
+		}
+		if got := r.of("b"); got != nil {
+			t.Errorf("b before it is there: got %v, want none", got)
+		}
+		put(t, s, "b", "log", "app")
+		if got := r.of("b"); !slices.Equal(got, []string{"log", "app"}) {
+			t.Errorf("b: got %v, want [log app]", got)
+		}
+	})
+
+	t.Run("a list without targets in the file is nowhere, no list is the default", func(t *testing.T) {
+		s := open(t)
+		put(t, s, "named", "app")
+		c := config.Default()
+		c.Installations = []config.Installation{{ID: "mute", Targets: []string{}}, {ID: "plain"}, {ID: "named", Targets: []string{"app"}}}
+		targets := []delivery.Target{{Name: "app", Kind: "log"}, {Name: "log", Kind: "log"}}
+		ask := func() string {
+			r := &routes{store: s, changed: s.Watch(t.Context()), log: quiet}
+			d, err := delivery.New(nil, targets, delivery.Options{Default: c.Delivery.Targets, Route: r.of})
+			if err != nil {
+				t.Fatal(err)
+			}
+			router := newRouter(c, d, r)
+			var got []string
+			for _, id := range []string{"mute", "plain", "named"} {
+				got = append(got, fmt.Sprint(router.Targets(channel.Term{Installation: id}, &channel.Event{Type: "message"})))
+			}
+			rider := router.Targets(channel.Term{Installation: "plain"}, &channel.Event{Type: "message", Installation: "mute"})
+			return strings.Join(append(got, fmt.Sprint(rider)), " ")
+		}
+		if got, want := ask(), "[] [app log] [app] []"; got != want {
+			t.Errorf("delivery.targets left out: got %s, want %s", got, want)
+		}
+		c.Delivery.Targets = []string{"log"}
+		if got, want := ask(), "[] [log] [app] []"; got != want {
+			t.Errorf("delivery.targets = [log]: got %s, want %s", got, want)
+		}
+		c.Delivery.Targets = []string{}
+		if got, want := ask(), "[] [] [app] []"; got != want {
+			t.Errorf("delivery.targets = []: got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestTargets(t *testing.T) {
+	t.Run("a target whose header has no value is down, and says which", func(t *testing.T) {
+		c := config.Default()
+		c.Targets = []config.Target{{Name: "app", Type: "http", URL: "http://127.0.0.1:1", Headers: map[string]config.Value{
+			"Authorization": {Reference: config.Reference{Kind: "env", Name: "X"}}, "X-Plain": {Literal: "a"},
+		}}}
+		resolve := func(string, string) (string, error) { return "", errors.New("environment variable X is not set") }
+		sink := targetsOf(c, resolve)[0].Sink
+		if sink == nil {
+			t.Fatal("got a working target, want one that is down")
+		}
+		r := sink.Deliver(t.Context(), delivery.Delivery{})
+		if r.Outcome != delivery.Down || r.Reason != "headers.Authorization: environment variable X is not set" {
+			t.Errorf("got %+v, want down with the key and the variable", r)
+		}
+	})
+}
+
+func TestDifferences(t *testing.T) {
+	row := func(id, config, source string) admin.Installation {
+		return admin.Installation{ID: id, Type: "x", Config: json.RawMessage(config), Source: source, Enabled: true}
+	}
+	have := []admin.Installation{row("same", `{"a":1,"b":2}`, "file"), row("changed", `{"a":1}`, "file"), row("gone", `{}`, "file"), row("api", `{}`, "api")}
+	want := []admin.Installation{row("same", `{ "b":2, "a":1 }`, "file"), row("changed", `{"a":2}`, "file"), row("new", `{}`, "file")}
+	added, changed, removed := differences(want, have)
+	if got := fmt.Sprint(added, changed, removed); got != "[new] [changed] [gone]" {
+		t.Errorf("got %s, want [new] [changed] [gone]", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Run("columns are aligned, and nothing that a stranger wrote moves the cursor", func(t *testing.T) {
+		tab := newTable("A", "LONGER", "C")
+		tab.row("wörld", "x", "evil\x1b[2J\nname")
+		tab.row("", "yy", "z")
+		var b bytes.Buffer
+		tab.write(&b)
+		want := "A      LONGER  C\nwörld  x       evil·[2J name\n-      yy      z\n"
+		if got := b.String(); got != want {
+			t.Errorf("got\n%q, want\n%q", got, want)
+		}
+	})
+
+	t.Run("spans are told in their largest unit", func(t *testing.T) {
+		for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", 3 * time.Minute: "3m", 30 * time.Hour: "30h", 49 * time.Hour: "2d"} {
+			if got := span(d); got != want {
+				t.Errorf("%v: got %s, want %s", d, got, want)
+			}
+		}
+	})
+}
+
+func TestResolver(t *testing.T) {
+	t.Run("what is resolved is taken out of the log from then on, and a short one is told once", func(t *testing.T) {
+		p := &program{Options: Options{Env: []string{"LONG=a-long-secret", "SHORT=abc"}}, redact: redact.New()}
+		var b bytes.Buffer
+		log := slog.New(p.redact.Handler(slog.NewTextHandler(&b, nil)))
+		resolve := p.resolver(log)
+		for range 2 {
+			for _, name := range []string{"LONG", "SHORT"} {
+				if _, err := resolve("env", name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		log.InfoContext(t.Context(), "x", "error", errors.New("token a-long-secret"))
+		if got := b.String(); strings.Contains(got, "a-long-secret") || strings.Count(got, "too short") != 1 || !strings.Contains(got, "name=SHORT") {
+			t.Errorf("got %s, want one warning that names SHORT, and no secret", got)
+		}
+	})
+}
