@@ -28,8 +28,9 @@ type Target struct {
 	// Command is the program that a command target runs, with its arguments.
 	Command []string `toml:"command" later:"true"`
 	// Events lists the event types to deliver: "message", a family as
-	// "message.*", or "*" for all of them. Default message, command and action.
-	Events []string `toml:"events" default:"message,command,action"`
+	// "message.*", or "*" for all but "system.*". Default "*": a first event that
+	// silently goes nowhere is worse than one too many.
+	Events []string `toml:"events" default:"*"`
 	// Kinds narrows events to kinds of conversation.
 	Kinds []string `toml:"kinds" later:"true"`
 	// Match narrows events to those whose fields have these values.

@@ -88,7 +88,7 @@ via = "acme"
 				Headers: map[string]Value{"Authorization": {Reference: Reference{"file", dir + "/auth"}}, "X-Site": {Literal: "berlin"}},
 				Pos:     Pos{dir + "/leasehold.toml", 19, 3},
 			}},
-			{"target log", c.Targets[1].Events, []string{"message", "command", "action"}},
+			{"target log", c.Targets[1].Events, []string{"*"}},
 			{"delivery.targets", c.Delivery.Targets, []string{"app", "log"}},
 			{"installation acme", c.Installations[0], Installation{
 				ID: "acme", Type: "bare", Targets: []string{}, Config: json.RawMessage("{}"), Pos: Pos{dir + "/leasehold.toml", 29, 3},
