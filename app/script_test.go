@@ -59,6 +59,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("..", "testdata", "script"),
 		Setup: func(e *testscript.Env) error {
+			repo, err := filepath.Abs("..")
+			if err != nil {
+				return err
+			}
+			e.Setenv("REPO", repo)
 			w := &world{}
 			e.Values[worldKey{}] = w
 			e.Defer(w.close)

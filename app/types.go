@@ -2,6 +2,7 @@ package app
 
 import (
 	"leasehold/channel"
+	"leasehold/channel/heartbeat"
 	"leasehold/channel/websocket"
 )
 
@@ -9,6 +10,7 @@ import (
 // beside its package and its example in config.example.toml.
 func Builtin() []channel.Spec {
 	return []channel.Spec{
+		heartbeat.Spec,
 		websocket.Spec,
 	}
 }
