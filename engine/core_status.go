@@ -41,8 +41,10 @@ func (c *Core) statusOf(u *unit) actStatus {
 		return set(Wedged, "wedged", "waiting for its sockets to close")
 	case u.held && c.sick != nil:
 		return set(Backoff, "store_"+fault.Of(c.sick).String(), c.sick.Error())
+	case t != nil && u.shown.status.State != "":
+		return u.shown // it is ending by itself; what comes next is not decided yet
 	case t != nil:
-		s.status.State = Backoff
+		s.status.State = Connecting
 	default:
 		return c.restingStatus(u, s)
 	}

@@ -66,7 +66,7 @@ func (t *term) live() {
 	t.cancel(context.Canceled)
 	if t.ready.Load() {
 		t.s.holder.Live(t.t, nil)
-		t.log.Info("disconnected", "reason", exit.Code, "detail", exit.Err.Error(), "uptime", time.Since(t.started).Round(time.Millisecond))
+		t.log.Info("disconnected", "reason", exit.Code, "detail", exit.Err.Error(), "uptime_s", time.Since(t.started).Round(time.Second).Seconds())
 	}
 	t.s.mail.put(inDown{t.row.ID, t.n, exit})
 	t.goers.Wait()
@@ -94,11 +94,26 @@ func (t *term) run() channel.Exit {
 		err = failed
 	}
 	if err == nil {
-		if err = context.Cause(t.ctx); err == nil {
-			err = channel.Failed("returned", errors.New("the channel returned without being asked to"))
+		if cause := context.Cause(t.ctx); cause != nil {
+			return asked(cause)
 		}
+		err = channel.Failed("returned", errors.New("the channel returned without being asked to"))
 	}
 	return channel.Classify(err)
+}
+
+// asked is the end of a term that was asked to end.
+func asked(cause error) channel.Exit {
+	exit := channel.Classify(cause)
+	for code, err := range map[string]error{
+		"draining": channel.ErrDraining, "replaced": channel.ErrReplaced, "removed": channel.ErrRemoved,
+		"fenced": channel.ErrFenced, "store": channel.ErrParked, "slept": errSlept,
+	} {
+		if errors.Is(cause, err) {
+			exit.Code = code
+		}
+	}
+	return exit
 }
 
 // buildTimeout bounds the making of a channel, which makes no connection.
@@ -212,8 +227,7 @@ func (t *term) Ready(info channel.Info) {
 		t.Alive()
 		t.s.noteReady(t.row.ID)
 		t.s.holder.Live(t.t, t.sender)
-		t.log.Info("connected", "identity", info.Identity, "connections", info.Connections,
-			"took", time.Since(t.started).Round(time.Millisecond))
+		t.log.Info("connected", "identity", info.Identity, "connections", info.Connections, "took_ms", time.Since(t.started).Milliseconds())
 		t.s.mail.put(inReady{t.row.ID, t.n})
 	})
 }
