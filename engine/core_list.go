@@ -14,7 +14,6 @@ type listing struct {
 	doubted     bool // the last one lacked too much to be believed at once
 	peers       []Peer
 	owners      map[string]int // leases by owner session
-	rows        []Installation
 }
 
 // unsure is the owner of a lease of which we know only that it may not be free.
@@ -107,7 +106,6 @@ func (c *Core) believe(snap Snapshot) {
 		}
 		u.setRow(*row)
 	}
-	c.list.rows = snap.Installations
 	c.emit(actRows{snap.Installations})
 	c.list.owners = map[string]int{}
 	for i := range snap.Leases {

@@ -148,6 +148,25 @@ func suspendReconnects(r *rig) {
 	n.finish()
 }
 
+func soleSleeps(r *rig) {
+	s := r.sole()
+	r.install(s, "acme", "beta")
+	n := r.start("a", s)
+	r.within(time.Second, "connected", func() bool { return connected(n) == 2 })
+	session := n.sup.Status().Session
+	pass(10 * time.Second)
+	n.clock.slept.Add(int64(9 * time.Hour))
+	r.within(300*time.Millisecond, "closed", func() bool { return r.net.Live() == 0 })
+	r.within(5*time.Second, "reconnected", func() bool { return connected(n) == 2 && r.net.Live() == 2 })
+	if got := n.sup.Status().Session; got != session {
+		r.Errorf("got session %s, want %s: the lock was ours all the time", got, session)
+	}
+	if got := n.link("acme").Attempts; got != 0 {
+		r.Errorf("got %d failures, want none counted for a sleep", got)
+	}
+	n.finish()
+}
+
 func fairSplit(r *rig) {
 	s := r.shared()
 	var ids []string

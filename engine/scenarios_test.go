@@ -45,6 +45,7 @@ var scenarios = []struct {
 	{"one empty list drops nothing", emptyList},
 	{"skewed clocks change nothing", skewedClocks},
 	{"a suspend closes every socket and reconnects within seconds", suspendReconnects},
+	{"a sole owner that slept dials again, and is not fenced", soleSleeps},
 	{"leases split fairly, without ping-pong", fairSplit},
 	{"a storm is flat", stormIsFlat},
 	{"a bad credential is tried once, whatever the number of nodes", oneAttemptPerCluster},
@@ -60,7 +61,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 39
+	const promised = 40
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}
