@@ -57,6 +57,7 @@ func (d *Dispatcher) sweep(now instant) {
 				l.check(now)
 			}
 			w.unpark(now)
+			h.tidy(w)
 		}
 		if now >= h.reread.add(rereadEvery) || now < h.reread {
 			h.refresh()

@@ -66,6 +66,7 @@ type Dispatcher struct {
 	passes   uint64
 	items    int // entries in memory
 	ahead    int // bytes of events read ahead
+	largest  int // bytes of the largest event of the last read
 	inFlight int
 	turn     int // the target that is asked first
 	strange  map[string]bool
@@ -100,6 +101,7 @@ func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1),
 		holds: map[string]*hold{}, active: map[*hold]struct{}{}, strange: map[string]bool{},
 	}
+	d.largest = largestGuess
 	d.alarms.sooner = func() { d.ring(d.clock) }
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

@@ -331,7 +331,7 @@ func evt(seqs ...int64) []string {
 // bench is a dispatcher that runs until the test ends.
 type bench struct {
 	*Dispatcher
-	t    *testing.T
+	t    testing.TB
 	box  *fakeOutbox
 	stop context.CancelFunc
 	done chan struct{}
@@ -348,7 +348,7 @@ func start(t *testing.T, box Outbox, o Options, targets ...Target) *bench {
 	return launch(t, d)
 }
 
-func launch(t *testing.T, d *Dispatcher) *bench {
+func launch(t testing.TB, d *Dispatcher) *bench {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &bench{Dispatcher: d, t: t, stop: cancel, done: make(chan struct{})}

@@ -31,6 +31,16 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
+// unpop puts v back at the head.
+func (q *fifo[T]) unpop(v T) {
+	if q.head == 0 {
+		q.items = slices.Insert(q.items, 0, v)
+		return
+	}
+	q.head--
+	q.items[q.head] = v
+}
+
 // remove takes v out, wherever it stands.
 func (q *fifo[T]) remove(v T) {
 	if i := slices.Index(q.items[q.head:], v); i >= 0 {

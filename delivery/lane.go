@@ -31,7 +31,7 @@ type entry struct {
 	marking   bool   // its outcome is not stored yet; until then it is not tried again
 	noted     string // the reason that was last stored without counting
 	back      int    // attempts to give back once the store has taken the last mark
-	probes    int    // failures as a probe, in this outage
+	probes    int    // failures as a probe
 	event     *Event // read ahead; nil = not
 	pick      *pick  // in flight; nil = not
 }

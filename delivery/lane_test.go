@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +121,24 @@ func TestLanes(t *testing.T) {
 			time.Sleep(time.Minute)
 			same(t, "most calls of the first", first.most(), 4)
 			same(t, "arrived at the first", len(first.got()), 40)
+		})
+	})
+
+	t.Run("targets share the total", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			first, second := &fakeSink{answer: takes(time.Second)}, &fakeSink{answer: takes(time.Second)}
+			b := start(t, box, Options{Total: 4}, Target{Name: "a", Sink: first}, Target{Name: "b", Sink: second})
+			for i := range 60 {
+				for range 10 {
+					box.say("acme", fmt.Sprint(i), "a", "b")
+				}
+			}
+			b.hold("acme")
+			time.Sleep(20500 * time.Millisecond)
+			if n, m := len(first.got()), len(second.got()); n < 35 || m < 35 {
+				t.Errorf("got %d and %d of 80 calls, want half each", n, m)
+			}
 		})
 	})
 

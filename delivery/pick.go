@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,8 @@ const (
 	// aheadBytes how many bytes of such events wait in memory, over all lanes.
 	aheadCount = 16
 	aheadBytes = 8 << 20
+	// largestGuess is how large an event is taken to be before one was read, in bytes.
+	largestGuess = 64 << 10
 	// fetchMax is how many deliveries are picked for one read of the store.
 	fetchMax = 64
 )
@@ -53,7 +56,11 @@ func (d *Dispatcher) runDispatch(ctx context.Context) {
 				break
 			}
 			for _, p := range picks {
-				d.calls.Go(func() { d.call(ctx, p) })
+				d.calls.Go(func() {
+					for p := p; p != nil; {
+						p = d.call(ctx, p)
+					}
+				})
 			}
 		}
 	}
@@ -61,7 +68,7 @@ func (d *Dispatcher) runDispatch(ctx context.Context) {
 
 // pick takes what may go now out of its lanes, the targets in turn.
 func (d *Dispatcher) pick(now instant) []*pick {
-	if d.sick != nil || d.unmarked >= unmarkedMax || now < d.resume {
+	if !d.sends(now) {
 		return nil
 	}
 	var picks []*pick
@@ -78,7 +85,7 @@ func (d *Dispatcher) pick(now instant) []*pick {
 	for range d.order {
 		t := d.order[d.turn%len(d.order)]
 		d.turn++
-		for len(picks) < fetchMax && t.inFlight < t.Concurrency && (d.inFlight < d.opts.Total || t.inFlight == 0) {
+		for len(picks) < fetchMax && t.room(d) {
 			ok, probe := t.admits(now)
 			if !ok {
 				break
@@ -90,9 +97,7 @@ func (d *Dispatcher) pick(now instant) []*pick {
 			picks = append(picks, p)
 		}
 	}
-	if len(picks) == fetchMax {
-		d.ring(d.dispatch)
-	}
+	d.turn++ // another one is first next time
 	return picks
 }
 
@@ -137,6 +142,44 @@ func (t *target) next(now instant) *lane {
 	return nil
 }
 
+// follow picks the delivery that the goroutine of a finished call of t goes on
+// with; nil: none, or one whose event is to be read first, together with others.
+func (d *Dispatcher) follow(t *target, now instant) *pick {
+	if !d.sends(now) || !t.room(d) || t.state != Closed || d.inFlight+1 >= d.opts.Total {
+		return nil // it is somebody else's turn
+	}
+	l := t.next(now)
+	if l == nil {
+		return nil
+	}
+	if l.entries[0].event == nil {
+		t.putBack(l)
+		return nil
+	}
+	return d.fly(&pick{lane: l}, 0)
+}
+
+// sends reports whether anything may be sent, as far as the store is concerned.
+func (d *Dispatcher) sends(now instant) bool {
+	return d.sick == nil && d.unmarked < unmarkedMax && now >= d.resume
+}
+
+// room reports whether one more call of the target may run.
+func (t *target) room(d *Dispatcher) bool {
+	return t.inFlight < t.Concurrency && (d.inFlight < d.opts.Total || t.inFlight == 0)
+}
+
+// putBack undoes next.
+func (t *target) putBack(l *lane) {
+	w := l.window
+	l.ready = true
+	w.ready.unpop(l)
+	if !w.waiting {
+		w.waiting = true
+		t.ready.unpop(w)
+	}
+}
+
 // fly takes the lane's entry at index i into flight.
 func (d *Dispatcher) fly(p *pick, i int) *pick {
 	l := p.lane
@@ -160,21 +203,24 @@ func (p *pick) row() row { return row{p.entry.seq, p.target.Name} }
 // behind them in their lanes.
 func (d *Dispatcher) missing(picks []*pick) []int64 {
 	var seqs []int64
+	room := (aheadBytes - d.ahead) / d.largest
 	for _, p := range picks {
 		if p.event != nil {
 			continue
 		}
 		seqs = append(seqs, p.entry.seq)
-		if p.old || p.probe || d.ahead >= aheadBytes {
+		if p.old || p.probe || room <= 0 {
 			continue
 		}
-		for _, e := range p.lane.entries[:min(aheadCount-1, len(p.lane.entries))] {
+		for _, e := range p.lane.entries[:min(aheadCount-1, room, len(p.lane.entries))] {
 			if e.event == nil {
 				seqs = append(seqs, e.seq)
+				room--
 			}
 		}
 	}
-	return seqs
+	slices.Sort(seqs)
+	return slices.Compact(seqs)
 }
 
 // fetch reads events for picks. When the store fails they go back to their
@@ -183,11 +229,13 @@ func (d *Dispatcher) fetch(ctx context.Context, picks []*pick, seqs []int64) boo
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	events, err := d.outbox.Payloads(limited, seqs)
 	cancel()
-	bySeq := make(map[int64]*Event, len(events))
+	bySeq, largest := make(map[int64]*Event, len(events)), 1<<10
 	for i := range events {
 		bySeq[events[i].Seq] = &events[i]
+		largest = max(largest, len(events[i].Body))
 	}
 	d.mu.Lock()
+	d.largest = largest
 	failed := 0
 	if err != nil && ctx.Err() == nil {
 		d.unread++
@@ -232,21 +280,18 @@ func (d *Dispatcher) forget(e *entry) {
 	}
 }
 
-// call makes one attempt and settles it.
-func (d *Dispatcher) call(ctx context.Context, p *pick) {
+// call makes one attempt, settles it, and returns what its goroutine does next.
+func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
 	started := time.Now()
 	if p.event == nil {
-		d.settle(ctx, p, Result{Outcome: fatal, Reason: "its event is not in the store any more"}, 0)
-		return
+		return d.settle(ctx, p, Result{Outcome: fatal, Reason: "its event is not in the store any more"}, 0)
 	}
 	if p.old {
-		d.settle(ctx, p, Result{Outcome: fatal, Reason: fmt.Sprintf("older than %s", p.target.MaxAge)}, 0)
-		return
+		return d.settle(ctx, p, Result{Outcome: fatal, Reason: fmt.Sprintf("older than %s", p.target.MaxAge)}, 0)
 	}
 	body, typ, err := seal(*p.event, d.opts.Node, !p.target.NoRaw)
 	if err != nil {
-		d.settle(ctx, p, Result{Outcome: fatal, Reason: err.Error()}, 0)
-		return
+		return d.settle(ctx, p, Result{Outcome: fatal, Reason: err.Error()}, 0)
 	}
 	limited, cancel := context.WithTimeout(ctx, p.target.Timeout)
 	defer cancel()
@@ -265,7 +310,7 @@ func (d *Dispatcher) call(ctx context.Context, p *pick) {
 	if errors.Is(limited.Err(), context.Canceled) && (r.Outcome == Broken || r.Outcome == Slow || r.Outcome == Down) {
 		r = Result{Outcome: Aborted} // a sink that does not know better
 	}
-	d.settle(ctx, p, r, time.Since(started))
+	return d.settle(ctx, p, r, time.Since(started))
 }
 
 // deliver keeps a sink's panic from everybody else.

@@ -13,8 +13,9 @@ import (
 const fatal Outcome = -1
 
 // settle acts on the result of a dispatch: what it says of the target, what
-// becomes of the delivery, who goes next.
-func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Duration) {
+// becomes of the delivery, who goes next. It returns what the goroutine of the
+// call goes on with, if anything.
+func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Duration) *pick {
 	d.mu.Lock()
 	d.land(p)
 	now := now()
@@ -28,13 +29,20 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 	if !p.hold.gone {
 		says = append(says, d.decide(ctx, p, r, counts, took, now))
 	}
-	d.ring(d.dispatch)
+	var next *pick
+	if ctx.Err() == nil {
+		next = d.follow(p.target, now)
+	}
+	if next == nil {
+		d.ring(d.dispatch)
+	}
 	d.mu.Unlock()
 	for _, say := range says {
 		if say != nil {
 			say()
 		}
 	}
+	return next
 }
 
 // land takes a dispatch out of flight.

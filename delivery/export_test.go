@@ -1,0 +1,4 @@
+package delivery
+
+// Post is the benchmark's plain client.
+var Post = post
