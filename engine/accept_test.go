@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -86,7 +85,7 @@ func TestAcceptQueue(t *testing.T) {
 			if len(cursors) != 0 {
 				t.Errorf("got %v written while idle, want nothing", cursors)
 			}
-			if err := q.add(context.Background(), []Heard{{Event: eventOf(1)}}, nil); err != nil {
+			if err := q.add(t.Context(), []Heard{{Event: eventOf(1)}}, nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Minute)

@@ -88,7 +88,7 @@ func TestKillSwitch(t *testing.T) {
 				if i == 1000 {
 					term.kill()
 				}
-				_, _ = term.DialContext(context.Background(), "tcp", "x:1")
+				_, _ = term.DialContext(t.Context(), "tcp", "x:1")
 			})
 		}
 		wg.Wait()
@@ -108,7 +108,7 @@ func TestKillSwitch(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		dialled := make(chan error, 1)
-		go func() { _, err := term.DialContext(context.Background(), "tcp", "x:1"); dialled <- err }()
+		go func() { _, err := term.DialContext(t.Context(), "tcp", "x:1"); dialled <- err }()
 		term.kill()
 		select {
 		case err := <-dialled:
