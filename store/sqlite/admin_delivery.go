@@ -52,12 +52,6 @@ func (d *deliveryRow) delivery() admin.Delivery {
 	return out
 }
 
-// states are the names that a filter may have.
-var states = map[string]delivery.State{
-	delivery.Pending.String(): delivery.Pending, delivery.Delivered.String(): delivery.Delivered,
-	delivery.Dead.String(): delivery.Dead, delivery.Dropped.String(): delivery.Dropped,
-}
-
 // stateIndexes: waiting and dead deliveries are found in the index that holds only those; a
 // parameter in place of the number would hide it.
 var stateIndexes = map[delivery.State]string{

@@ -49,6 +49,7 @@ var benchBody = []byte(`{"text":"` + strings.Repeat("x", benchPayload-11) + `"}`
 func acceptRate(b *testing.B, producers, batch int) float64 {
 	b.Helper()
 	s, terms := benchStore(b)
+	ctx := context.WithoutCancel(b.Context()) // a context that can end costs each statement a goroutine
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	began := time.Now()
@@ -63,7 +64,7 @@ func acceptRate(b *testing.B, producers, batch int) float64 {
 				for n := range batch {
 					r.Events = append(r.Events, benchEvent(first+int64(n)))
 				}
-				if _, err := s.Accept(context.Background(), r); err != nil {
+				if _, err := s.Accept(ctx, r); err != nil {
 					b.Error(err)
 					return
 				}
@@ -79,6 +80,7 @@ func acceptRate(b *testing.B, producers, batch int) float64 {
 func bareRate(b *testing.B) float64 {
 	b.Helper()
 	s, terms := benchStore(b)
+	ctx := context.WithoutCancel(b.Context())
 	path := filepath.Join(b.TempDir(), "bare.db")
 	copied := s.c.outside(b.Context(), func(w *writer) error {
 		_, err := w.exec("VACUUM INTO $1", path)
@@ -97,7 +99,7 @@ func bareRate(b *testing.B) float64 {
 	db.SetMaxOpenConns(1)
 	defer func() { _ = db.Close() }()
 	stmt := func(query string) *sql.Stmt {
-		st, err := db.Prepare(query)
+		st, err := db.PrepareContext(b.Context(), query)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -106,19 +108,19 @@ func bareRate(b *testing.B) float64 {
 	fence, event, deliver := stmt(sqlFenceRun), stmt(sqlEvent), stmt(sqlDelivery)
 	began := time.Now()
 	for n := int64(0); n < benchEvents; n += benchGroup {
-		tx, err := db.Begin()
+		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
-		fence, event, deliver := tx.Stmt(fence), tx.Stmt(event), tx.Stmt(deliver)
+		fence, event, deliver := tx.StmtContext(ctx, fence), tx.StmtContext(ctx, event), tx.StmtContext(ctx, deliver) //nolint:sqlclosecheck // the transaction closes them
 		for i := range int64(benchGroup) {
 			t, e := terms[(n+i)%benchLeases], benchEvent(n+i)
 			var one int
-			if err := fence.QueryRow(t.Installation, t.Epoch, t.Owner, t.Run).Scan(&one); err != nil {
+			if err := fence.QueryRowContext(ctx, t.Installation, t.Epoch, t.Owner, t.Run).Scan(&one); err != nil {
 				b.Fatal(err)
 			}
 			now := time.Now().UnixMilli()
-			res, err := event.Exec(t.Installation, t.Installation, e.Event.ID, t.Epoch, t.Owner, e.Event.Type, e.Event.Conversation.ID, "", int64(1000), now, e.Body)
+			res, err := event.ExecContext(ctx, t.Installation, t.Installation, e.Event.ID, t.Epoch, t.Owner, e.Event.Type, e.Event.Conversation.ID, "", int64(1000), now, e.Body)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -126,7 +128,7 @@ func bareRate(b *testing.B) float64 {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := deliver.Exec(seq, "app", t.Installation, t.Epoch, eventid.NewWebhook(seq), now); err != nil {
+			if _, err := deliver.ExecContext(ctx, seq, "app", t.Installation, t.Epoch, eventid.NewWebhook(seq), now); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -28,7 +28,7 @@ func stall(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	began, end := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.c.outside(context.Background(), func(*writer) error {
+		_ = s.c.outside(t.Context(), func(*writer) error {
 			close(began)
 			<-end
 			return nil
@@ -56,11 +56,11 @@ func TestCommitter(t *testing.T) {
 			wg.Go(func() { take(t, s, term, fmt.Sprint("a", n)) })
 		}
 		wg.Go(func() {
-			_, err := s.Mark(context.Background(), []delivery.Mark{{Term: term, Seq: 1, Target: "app", State: delivery.Delivered}})
+			_, err := s.Mark(t.Context(), []delivery.Mark{{Term: term, Seq: 1, Target: "app", State: delivery.Delivered}})
 			must(t, err)
 		})
 		wg.Go(func() {
-			must(t, s.SaveStatus(context.Background(), []engine.TermStatus{{Term: term, Status: engine.LinkStatus{Installation: "i", State: engine.Connected}}}))
+			must(t, s.SaveStatus(t.Context(), []engine.TermStatus{{Term: term, Status: engine.LinkStatus{Installation: "i", State: engine.Connected}}}))
 		})
 		queued(t, s, 22)
 		release()
@@ -87,7 +87,7 @@ func TestCommitter(t *testing.T) {
 				b := batch(term, fmt.Sprint(name, n))
 				b.Events[0].Body = bytes.Repeat([]byte("x"), r.body)
 				wg.Go(func() {
-					_, err := s.Accept(context.Background(), b)
+					_, err := s.Accept(t.Context(), b)
 					must(t, err)
 				})
 			}
@@ -151,7 +151,7 @@ func TestCommitter(t *testing.T) {
 					b.Events[1].Body = bytes.Repeat([]byte("x"), 2<<20)
 				}
 				wg.Go(func() {
-					got, err := s.Accept(context.Background(), b)
+					got, err := s.Accept(t.Context(), b)
 					if i%5 == 0 {
 						want(t, "too large", fault.Of(err), fault.Invalid)
 						want(t, "is not the store's fault", fault.Store(err), false)
@@ -180,7 +180,7 @@ func TestCommitter(t *testing.T) {
 				return
 			}
 			together(10, func(n int) {
-				_, err := s.Accept(context.Background(), batch(term, fmt.Sprint(n)))
+				_, err := s.Accept(t.Context(), batch(term, fmt.Sprint(n)))
 				want(t, "told", errors.Is(err, ErrInjected), true)
 			})
 		})
@@ -195,7 +195,7 @@ func TestCommitter(t *testing.T) {
 		var wg sync.WaitGroup
 		for n := range 5 {
 			wg.Go(func() {
-				_, err := s.Accept(context.Background(), batch(term, fmt.Sprint(n)))
+				_, err := s.Accept(t.Context(), batch(term, fmt.Sprint(n)))
 				want(t, "fenced", errors.Is(err, engine.ErrFenced), true)
 			})
 		}
@@ -203,7 +203,7 @@ func TestCommitter(t *testing.T) {
 		var run int64
 		wg.Go(func() {
 			var err error
-			run, _, err = s.BeginTerm(context.Background(), term, "bot")
+			run, _, err = s.BeginTerm(t.Context(), term, "bot")
 			must(t, err)
 		})
 		eventually(t, "the term in the queue", func() bool { return len(s.c.head) == 1 })
@@ -220,7 +220,7 @@ func TestCommitter(t *testing.T) {
 		told := make([]error, 50)
 		var wg sync.WaitGroup
 		for n := range told {
-			wg.Go(func() { _, told[n] = s.Accept(context.Background(), batch(term, fmt.Sprint(n))) })
+			wg.Go(func() { _, told[n] = s.Accept(t.Context(), batch(term, fmt.Sprint(n))) })
 		}
 		queued(t, s, len(told))
 		wg.Go(func() { must(t, s.Close()) })
@@ -259,7 +259,7 @@ func TestCommitter(t *testing.T) {
 		foreign, err := sql.Open("sqlite", dsn(s.path, dsnWrite))
 		must(t, err)
 		defer func() { must(t, foreign.Close()) }()
-		tx, err := foreign.Begin()
+		tx, err := foreign.BeginTx(t.Context(), nil)
 		must(t, err)
 		must(t, s.c.outside(t.Context(), func(w *writer) error { _, err := w.exec("PRAGMA busy_timeout = 50"); return err }))
 		_, err = s.Accept(t.Context(), batch(term, "1"))
@@ -279,7 +279,7 @@ func TestCommitter(t *testing.T) {
 		foreign, err := sql.Open("sqlite", dsn(s.path, dsnWrite))
 		must(t, err)
 		defer func() { must(t, foreign.Close()) }()
-		_, err = foreign.Exec("UPDATE installation SET enabled = 0")
+		_, err = foreign.ExecContext(t.Context(), "UPDATE installation SET enabled = 0")
 		must(t, err)
 		select {
 		case <-changes:

@@ -15,5 +15,5 @@ func diskFree(path string) (int64, error) {
 	if err := unix.Statfs(filepath.Dir(path), &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // their types differ by system
 }

@@ -16,8 +16,7 @@ var errClosed = fault.Errorf(fault.Temporary, "the store is closed")
 // code returns the primary and the extended result code of err; zeros when it is
 // not SQLite's.
 func code(err error) (primary, extended int) {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff, e.Code()
 	}
 	return 0, 0

@@ -1,21 +1,18 @@
 package sqlite
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/engine"
-	"leasehold/internal/need"
 )
 
 // openTest opens a new database of the test's own.
@@ -45,7 +42,7 @@ func openAt(t testing.TB, path string, o Options) *Store {
 // grant makes an installation of the id and begins a term of it.
 func grant(t testing.TB, s *Store, id string) channel.Term {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	if _, err := s.PutInstallation(ctx, admin.Installation{ID: id, Type: "heartbeat", Enabled: true, Source: "api"}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +52,7 @@ func grant(t testing.TB, s *Store, id string) channel.Term {
 // again opens a session and begins a term of an installation that is there.
 func again(t testing.TB, s *Store, session, id string) channel.Term {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	if _, err := s.OpenSession(ctx, engine.SessionRequest{ID: session, Instance: "instance", Host: "boot/1", TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +86,7 @@ func batch(t channel.Term, ids ...string) engine.AcceptRequest {
 
 func take(t testing.TB, s *Store, term channel.Term, ids ...string) {
 	t.Helper()
-	if _, err := s.Accept(context.Background(), batch(term, ids...)); err != nil {
+	if _, err := s.Accept(t.Context(), batch(term, ids...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -166,54 +163,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)
 	}
-}
-
-// insideEnv names the test that runs in a process of its own.
-const insideEnv = "LEASEHOLD_TEST_INSIDE"
-
-// apart runs f in a process of its own. The test's name must be that of a
-// top-level test.
-func apart(t *testing.T, attr *syscall.SysProcAttr, f func(t *testing.T)) {
-	t.Helper()
-	if os.Getenv(insideEnv) == t.Name() {
-		f(t)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "2m")
-	cmd.Env = append(os.Environ(), insideEnv+"="+t.Name())
-	cmd.SysProcAttr = attr
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("in its own process: %v\n%s", err, out)
-	}
-	if !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Fatalf("in its own process: got\n%s\nwant a test that passed", out)
-	}
-}
-
-// alone runs f in a process of its own whose mounts nobody else sees.
-func alone(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	if os.Getenv(insideEnv) == "" {
-		need.Mounts(t)
-	}
-	apart(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}, func(t *testing.T) {
-		must(t, syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
-		f(t)
-	})
-}
-
-// tmpfs mounts a small file system and returns its folder.
-func tmpfs(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size))
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 // together runs f n times at once and waits.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -133,18 +132,5 @@ func TestLock(t *testing.T) {
 		_, err := lockDatabase(s.path, "", time.Now())
 		must(t, err) // another file: another lock, and the old holder finds out by itself
 		want(t, "gone", fault.Is(s.CheckFiles(), fault.Gone), true)
-	})
-}
-
-func TestSingleFileMount(t *testing.T) {
-	alone(t, func(t *testing.T) {
-		s := openTest(t, Options{})
-		must(t, s.Close())
-		must(t, syscall.Mount(s.path, s.path, "", syscall.MS_BIND, ""))
-		_, err := Open(t.Context(), s.path, Options{})
-		want(t, "invalid", fault.Is(err, fault.Invalid), true)
-		wantText(t, err, "mounted as a single file", "mount its folder instead")
-		must(t, syscall.Unmount(s.path, 0))
-		openAt(t, s.path, Options{})
 	})
 }

@@ -198,7 +198,7 @@ func (m *migrator) copyFirst(ctx context.Context, version int64) error {
 	if err := vacuumInto(ctx, m.db, name); err != nil {
 		return fmt.Errorf("copy the database to %s before the upgrade: %w", name, err)
 	}
-	m.log.Info("database copied before the upgrade", "copy", name, "schema", version)
+	m.log.InfoContext(ctx, "database copied before the upgrade", "copy", name, "schema", version)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"bytes"
-
 	"database/sql"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
 	"testing"
 	"testing/fstest"
 	"time"
@@ -42,9 +40,9 @@ func TestOpen(t *testing.T) {
 		must(t, s.db.Get(&read, "PRAGMA query_only"))
 		want(t, "writer's query_only", written, 0)
 		want(t, "reader's query_only", read, 1)
-		_, err := s.db.Exec("DELETE FROM event")
+		_, err := s.db.ExecContext(t.Context(), "DELETE FROM event")
 		want(t, "a reader cannot write", fault.Of(classify(s.path, err)), fault.ReadOnly)
-		_, err = s.db.Exec(`SELECT "no such column"`)
+		_, err = s.db.ExecContext(t.Context(), `SELECT "no such column"`)
 		want(t, "a quoted typo is an error, not a text", err != nil, true)
 		err = s.c.do(t.Context(), func(w *writer) error {
 			_, err := w.exec("PRAGMA writable_schema = 1")
@@ -274,7 +272,7 @@ func TestForeignDatabase(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "other.db")
 		db, err := sql.Open("sqlite", "file:"+path)
 		must(t, err)
-		_, err = db.Exec("PRAGMA application_id = 252006673; CREATE TABLE t (a)")
+		_, err = db.ExecContext(t.Context(), "PRAGMA application_id = 252006673; CREATE TABLE t (a)")
 		must(t, err)
 		must(t, db.Close())
 		before, err := os.ReadFile(path)
@@ -290,7 +288,7 @@ func TestForeignDatabase(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "other.db")
 		db, err := sql.Open("sqlite", "file:"+path)
 		must(t, err)
-		_, err = db.Exec("CREATE TABLE t (a)")
+		_, err = db.ExecContext(t.Context(), "CREATE TABLE t (a)")
 		must(t, err)
 		must(t, db.Close())
 		_, err = Open(t.Context(), path, Options{})

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-
 	"fmt"
 
 	"leasehold/delivery"

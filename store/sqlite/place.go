@@ -163,7 +163,7 @@ func (s *Store) examine(ctx context.Context, db *sql.DB, st state) error {
 	if err != nil || (!st.unclean && !left) {
 		return err
 	}
-	if info, err := os.Stat(s.path); err != nil || info.Size() > checkBelow {
+	if sizeOf(s.path) > checkBelow {
 		s.checkDue.Store(true)
 		return nil
 	}

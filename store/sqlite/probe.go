@@ -51,7 +51,7 @@ func (s *Store) Probe(ctx context.Context) error {
 		return failed("probe the store", fullError(s.path, errors.New("too little room")))
 	}
 	s.full.Store(false)
-	s.log.Info("store has room again", "bytes", room)
+	s.log.InfoContext(ctx, "store has room again", "bytes", room)
 	return nil
 }
 
@@ -68,7 +68,7 @@ func (s *Store) makeRoom(ctx context.Context) {
 		err = errors.Join(err, swept, s.c.outside(ctx, checkpoint))
 	}
 	if err != nil {
-		s.log.Debug("no room made", "error", err)
+		s.log.DebugContext(ctx, "no room made", "error", err)
 	}
 }
 

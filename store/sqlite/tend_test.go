@@ -159,8 +159,9 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run("a question does not read the whole table: "+what, func(t *testing.T) {
 			var plan []string
-			rows, err := s.db.Query("EXPLAIN QUERY PLAN "+c.query, c.args...)
+			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+c.query, c.args...)
 			must(t, err)
+			defer func() { must(t, rows.Close()) }()
 			for rows.Next() {
 				var id, parent, unused int
 				var detail string

@@ -51,7 +51,7 @@ func (s *Store) Upkeep(ctx context.Context) (maintenance.Tended, error) {
 	s.ensureReserve()
 	t.Bytes, t.LogBytes = sizeOf(s.path), sizeOf(s.path+"-wal")
 	if t.DiskFree, err = diskFree(s.path); err == nil && t.DiskFree < lowDisk {
-		s.log.Warn("disk nearly full", "path", s.path, "free_bytes", t.DiskFree)
+		s.log.WarnContext(ctx, "disk nearly full", "path", s.path, "free_bytes", t.DiskFree)
 	}
 	return t, failed("tend the store", errors.Join(append(errs, err)...))
 }

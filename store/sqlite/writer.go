@@ -68,7 +68,7 @@ func (w *writer) stmt(query string) (*sql.Stmt, error) {
 }
 
 func (w *writer) exec(query string, args ...any) (sql.Result, error) {
-	s, err := w.stmt(query)
+	s, err := w.stmt(query) //nolint:sqlclosecheck // it stays prepared as long as the connection
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (w *writer) affected(query string, args ...any) (int64, error) {
 
 // get scans the single row that query answers with; sql.ErrNoRows: there is none.
 func (w *writer) get(query string, args []any, into ...any) error {
-	s, err := w.stmt(query)
+	s, err := w.stmt(query) //nolint:sqlclosecheck // it stays prepared as long as the connection
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (w *writer) exists(query string, args ...any) (bool, error) {
 
 // each calls scan for every row of query.
 func (w *writer) each(query string, args []any, scan func(*sql.Rows) error) (err error) {
-	s, err := w.stmt(query)
+	s, err := w.stmt(query) //nolint:sqlclosecheck // it stays prepared as long as the connection
 	if err != nil {
 		return err
 	}

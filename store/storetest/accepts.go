@@ -17,7 +17,7 @@ import (
 func (r *runner) accept(t *testing.T) {
 	r.write(t, "a batch stores its events once, a delivery for each target, and the cursor", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		b := batch(term, "1", "2")
 		b.Events[1].Targets = []string{"app", "log"}
 		b.Cursor = []byte("two")
@@ -45,7 +45,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.write(t, "what was heard before a restart is known after it", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1", "2")
 		w.must(s.EndSession(w.ctx, "a"))
 		s = w.node()
@@ -67,7 +67,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "an event's id is its installation's own", func(w *world) {
 		s := w.node()
-		i, j := w.hold("i", "a"), w.hold("j", "a")
+		i, j := w.hold("i"), w.hold("j")
 		want(w, "duplicates of the first", w.accept(i, "1").Duplicates, 0)
 		want(w, "duplicates of the other's", w.accept(j, "1").Duplicates, 0)
 		want(w, "events", len(w.stored(s, "i"))+len(w.stored(s, "j")), 2)
@@ -75,7 +75,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "batches take effect in the order of the calls, and so do cursors", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		last := int64(0)
 		for n := range 30 {
 			b := batch(term, fmt.Sprint(n))
@@ -97,7 +97,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.write(t, "a cursor alone is stored", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		var got engine.Accepted
 		w.must(w.do(func() (err error) {
 			got, err = s.Accept(w.ctx, engine.AcceptRequest{Term: term, Identity: "bot", Cursor: []byte("here")})
@@ -110,7 +110,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "a cursor never goes back to an earlier owner's", func(w *world) {
 		s := w.node()
-		old := w.hold("i", "a")
+		old := w.hold("i")
 		w.must(s.EndSession(w.ctx, "a"))
 		w.open(s, "b")
 		term := w.begin(s, "b", "i")
@@ -129,7 +129,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "a body comes back byte for byte, whatever is in it", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		bodies := [][]byte{
 			[]byte("{\"a\":\"b\x00c\"}"), {0xff, 0xfe, 0x00, 0xc3, 0x28}, {}, bytes.Repeat([]byte("0123456789abcdef"), 1<<19), // 8 MiB
 		}
@@ -163,7 +163,7 @@ func (r *runner) accept(t *testing.T) {
 		var wg sync.WaitGroup
 		for l := range leases {
 			id := fmt.Sprintf("i%d", l)
-			term := w.hold(id, "a")
+			term := w.hold(id)
 			wg.Go(func() {
 				for n := range each {
 					if _, err := s.Accept(w.ctx, batch(term, fmt.Sprint(n), fmt.Sprint(n-1))); err != nil {
@@ -180,7 +180,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "a batch that is refused harms no other of its commit", func(w *world) {
 		s := w.node()
-		good, stale := w.hold("good", "a"), w.hold("stale", "a")
+		good, stale := w.hold("good"), w.hold("stale")
 		stale.Epoch--
 		var wg sync.WaitGroup
 		for n := range 60 {
@@ -214,7 +214,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "a caller who stops waiting stops nobody else", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		gone, cancel := context.WithCancel(w.ctx)
 		cancel()
 		var wg sync.WaitGroup
@@ -241,7 +241,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "an event of a rider is stored as its own, under the carrier's lease", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.put("r", via("i"))
 		b := batch(term, "1", "1")
 		b.Events[1].Event.Installation = "r"
@@ -258,7 +258,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "an event of an installation that does not ride on the term's refuses the batch", func(w *world) {
 		s := w.node()
-		term, other := w.hold("i", "a"), w.hold("j", "a")
+		term, other := w.hold("i"), w.hold("j")
 		w.put("r", via("j"))
 		for _, foreign := range []string{"j", "r", "nobody"} {
 			b := batch(term, "1", "2")
@@ -277,7 +277,7 @@ func (r *runner) accept(t *testing.T) {
 
 	r.promise(t, "an event is shown with what was known of it", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		events, err := s.Events(w.ctx, admin.EventQuery{})
 		w.must(err)
@@ -295,7 +295,7 @@ func (r *runner) accept(t *testing.T) {
 func (r *runner) fence(t *testing.T) {
 	r.promise(t, "an accept of any term but the current one writes nothing", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for name, stale := range staleTerms(term) {
 			b := batch(stale, "stale")
 			b.Cursor = []byte("stale")
@@ -310,7 +310,7 @@ func (r *runner) fence(t *testing.T) {
 
 	r.write(t, "an accept of the term before lands before its successor's beginning or never", func(w *world) {
 		s := w.node()
-		before := w.hold("i", "a")
+		before := w.hold("i")
 		var now int64
 		w.must(w.do(func() (err error) { now, _, err = s.BeginTerm(w.ctx, before, "bot"); return err }))
 		if _, err := s.Accept(w.ctx, batch(before, "late")); !errors.Is(err, engine.ErrFenced) {
@@ -325,7 +325,7 @@ func (r *runner) fence(t *testing.T) {
 
 	r.promise(t, "accepts beside the beginning of a term are stored or fenced, never both", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		kept := 0
@@ -351,7 +351,7 @@ func (r *runner) fence(t *testing.T) {
 
 	r.promise(t, "a session that is gone writes nothing for the leases it held", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		w.must(s.EndSession(w.ctx, "a"))
 		if _, err := s.Accept(w.ctx, batch(term, "2")); !errors.Is(err, engine.ErrFenced) {
@@ -362,14 +362,14 @@ func (r *runner) fence(t *testing.T) {
 
 	r.promise(t, "a draining session still stores what it hears", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.must(s.DrainSession(w.ctx, "a"))
 		w.accept(term, "1")
 	})
 
 	r.promise(t, "a released lease stores nothing more for its owner", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		_, err := s.Release(w.ctx, "a", []engine.Held{{ID: "i", Epoch: term.Epoch}})
 		w.must(err)
 		if _, err := s.Accept(w.ctx, batch(term, "1")); !errors.Is(err, engine.ErrFenced) {

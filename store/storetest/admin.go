@@ -120,7 +120,7 @@ func (r *runner) installations(t *testing.T) {
 
 	r.promise(t, "what waits goes with an installation to its new carrier", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.put("c")
 		w.accept(term, "1")
 		i, err := s.Installation(w.ctx, "i")
@@ -135,7 +135,7 @@ func (r *runner) installations(t *testing.T) {
 
 	r.write(t, "a removed installation is shown no more, and its backlog is still delivered", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		err := w.do(func() error { return s.RemoveInstallation(w.ctx, "i") })
 		if w.form == persisted {
@@ -167,8 +167,8 @@ func (r *runner) installations(t *testing.T) {
 
 	r.promise(t, "a backlog is counted with the age of its oldest", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
-		w.hold("idle", "a")
+		term := w.hold("i")
+		w.hold("idle")
 		w.put("r", via("i"))
 		first := w.clock.Now()
 		w.accept(term, "1")

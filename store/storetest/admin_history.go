@@ -15,7 +15,7 @@ import (
 func (r *runner) events(t *testing.T) {
 	// fill stores events 0 to 9, the even ones of i, the odd ones of j.
 	fill := func(w *world) {
-		i, j := w.hold("i", "a"), w.hold("j", "a")
+		i, j := w.hold("i"), w.hold("j")
 		for n := range 10 {
 			b := batch([]channelTerm{i, j}[n%2], fmt.Sprint(n))
 			b.Events[0].Event.Type = []string{"message", "command", "raw"}[n%3]
@@ -59,7 +59,7 @@ func (r *runner) events(t *testing.T) {
 
 	r.promise(t, "a listed event has the journey of each delivery and no body", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		b := batch(term, "1", "2")
 		b.Events[0].Targets = []string{"app", "log"}
 		_, err := s.Accept(w.ctx, b)
@@ -87,7 +87,7 @@ func (r *runner) events(t *testing.T) {
 
 	r.promise(t, "a page has at most 500", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for n := range 6 {
 			var names []string
 			for m := range 100 {
@@ -126,9 +126,9 @@ func (w *world) letters(t channelTerm) map[string]string {
 func (r *runner) deliveries(t *testing.T) {
 	r.promise(t, "deliveries are listed by state, target and installation, newest first", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		byState := w.letters(term)
-		other := w.hold("j", "a")
+		other := w.hold("j")
 		b := batch(other, "1")
 		b.Events[0].Targets = []string{"log"}
 		_, err := s.Accept(w.ctx, b)
@@ -169,7 +169,7 @@ func (r *runner) deliveries(t *testing.T) {
 
 	r.write(t, "a replay makes dead and dropped deliveries wait again as they were", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		ids := w.letters(term)
 		var got []admin.Delivery
 		w.must(w.do(func() (err error) {
@@ -197,7 +197,7 @@ func (r *runner) deliveries(t *testing.T) {
 
 	r.promise(t, "a replay of a disabled installation shows its backlog again", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		ids := w.letters(term)
 		w.must(w.mark(s, delivered(term, w.pending(s, "i")[0].Seq)))
 		w.must(s.SetEnabled(w.ctx, "i", false))
@@ -213,7 +213,7 @@ func (r *runner) deliveries(t *testing.T) {
 
 	r.write(t, "a drop gives up what waits or is dead, and its holder cannot mark it any more", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		ids := w.letters(term)
 		var n int
 		w.must(w.do(func() (err error) {
@@ -241,8 +241,8 @@ func (r *runner) deliveries(t *testing.T) {
 func (r *runner) nodes(t *testing.T) {
 	r.promise(t, "nodes are the live sessions with what they hold", func(w *world) {
 		s := w.node()
-		w.hold("i", "a")
-		w.hold("j", "a")
+		w.hold("i")
+		w.hold("j")
 		w.open(w.h.Open(), "b")
 		got, err := s.Nodes(w.ctx)
 		w.must(err)
@@ -255,7 +255,7 @@ func (r *runner) nodes(t *testing.T) {
 
 	r.promise(t, "totals count what there is", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.put("j")
 		w.put("gone")
 		w.must(s.RemoveInstallation(w.ctx, "gone"))

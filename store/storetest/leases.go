@@ -41,7 +41,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.promise(t, "a held lease is refused to another node and to its owner", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		other := w.h.Open()
 		w.open(other, "b")
 		want(w, "grants to another", len(w.claim(other, "b", "i")), 0)
@@ -126,7 +126,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.promise(t, "a lease of a dead owner is granted with one more failure, a released one without", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.clock.Step(ttl)
 		w.open(s, "b")
 		want(w, "grants while the row of the dead stands", len(w.claim(s, "b", "i")), 0)
@@ -146,7 +146,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.write(t, "a release frees what is held, and tells what it freed", func(w *world) {
 		s := w.node()
-		i, j := w.hold("i", "a"), w.hold("j", "a")
+		i, j := w.hold("i"), w.hold("j")
 		var freed []string
 		w.must(w.do(func() (err error) {
 			freed, err = s.Release(w.ctx, "a", []engine.Held{{ID: "j", Epoch: j.Epoch}, {ID: "i", Epoch: i.Epoch}})
@@ -163,7 +163,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.promise(t, "a stale release never frees a successor's lease", func(w *world) {
 		s := w.node()
-		old := w.hold("i", "a")
+		old := w.hold("i")
 		_, err := s.Release(w.ctx, "a", []engine.Held{{ID: "i", Epoch: old.Epoch}})
 		w.must(err)
 		now := w.begin(s, "a", "i")
@@ -183,7 +183,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.write(t, "the backoff is kept over owners, counts down, and is capped at six hours", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.must(w.do(func() error { return s.SaveBackoff(w.ctx, term, 7, time.Hour) }))
 		again := func(session string) (g engine.Grant) {
 			w.must(errors.Join(s.EndSession(w.ctx, "a"), s.EndSession(w.ctx, "b")))
@@ -204,7 +204,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.promise(t, "the backoff of a stale holder is refused", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for name, stale := range staleTerms(term) {
 			if name == "run" {
 				continue // owner and epoch fence it
@@ -223,7 +223,7 @@ func (r *runner) leases(t *testing.T) {
 
 	r.write(t, "a changed fingerprint clears the backoff, and nothing else about a row does", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.must(s.SaveBackoff(w.ctx, term, 5, time.Hour))
 		i, err := s.Installation(w.ctx, "i")
 		w.must(err)
@@ -265,7 +265,7 @@ func staleTerms(t channel.Term) map[string]channel.Term {
 func (r *runner) terms(t *testing.T) {
 	r.write(t, "each term has a larger run, whoever runs it", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		var run int64
 		w.must(w.do(func() (err error) { run, _, err = s.BeginTerm(w.ctx, term, "bot"); return err }))
 		if run <= term.Run {
@@ -279,7 +279,7 @@ func (r *runner) terms(t *testing.T) {
 
 	r.promise(t, "a term is begun by the holder alone", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for name, stale := range staleTerms(term) {
 			if name == "run" {
 				continue // it is what the call makes
@@ -298,7 +298,7 @@ func (r *runner) terms(t *testing.T) {
 
 	r.promise(t, "a term begins where its identity's cursor stands", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		cursor, term := w.cursor(term, "bot")
 		want(w, "no cursor", cursor == nil, true)
 		b := batch(term, "1")

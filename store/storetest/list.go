@@ -39,7 +39,7 @@ func (r *runner) list(t *testing.T) {
 
 	r.promise(t, "a list is unchanged until something that it shows is written", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.put("spare")
 		known := w.snapshot(s).Version
 		unchanged := func(what string, wanted bool) {
@@ -82,7 +82,7 @@ func (r *runner) list(t *testing.T) {
 
 	r.promise(t, "a disabled installation shows a backlog while deliveries wait", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1", "2")
 		backlog := func() bool { return w.snapshot(s).Installations[0].Backlog }
 		want(w, "backlog of an enabled one", backlog(), false)
@@ -105,7 +105,7 @@ func (r *runner) list(t *testing.T) {
 
 	r.promise(t, "a removed installation is listed while it is leased or has a backlog", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		w.must(s.RemoveInstallation(w.ctx, "i"))
 		got := w.snapshot(s).Installations
@@ -121,7 +121,7 @@ func (r *runner) list(t *testing.T) {
 
 	r.promise(t, "a rider's backlog stands under its carrier and is told apart", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.put("r1", via("i"))
 		w.put("r2", via("i"))
 		b := batch(term, "1")

@@ -14,7 +14,7 @@ import (
 func (r *runner) outbox(t *testing.T) {
 	r.promise(t, "what waits is listed in the order of delivery, page by page", func(w *world) {
 		s := w.node()
-		term, other := w.hold("i", "a"), w.hold("j", "a")
+		term, other := w.hold("i"), w.hold("j")
 		for n := range 5 {
 			b := batch(term, fmt.Sprint(n))
 			b.Events[0].Targets = []string{"log", "app"}
@@ -57,7 +57,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.promise(t, "every delivery has a webhook id of its own, for ever", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		b := batch(term, "1", "2")
 		b.Events[0].Targets = []string{"app", "log"}
 		_, err := s.Accept(w.ctx, b)
@@ -108,7 +108,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.write(t, "a delivered event waits no longer", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1", "2")
 		first := w.pending(s, "i")[0]
 		var answers []error
@@ -132,7 +132,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.promise(t, "a failed try waits as long as it is told, counts when it should, and may be given back", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		try := func(count bool, back int, wait time.Duration) delivery.Item {
 			w.Helper()
@@ -154,7 +154,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.write(t, "a dead letter keeps its reason and its payload", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		item := w.pending(s, "i")[0]
 		w.must(w.do(func() error {
@@ -173,7 +173,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.promise(t, "each mark is answered by itself", func(w *world) {
 		s := w.node()
-		term, other := w.hold("i", "a"), w.hold("j", "a")
+		term, other := w.hold("i"), w.hold("j")
 		w.accept(term, "1", "2")
 		w.accept(other, "1")
 		items := append(w.pending(s, "i"), w.pending(s, "j")...)
@@ -208,7 +208,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.promise(t, "a mark of the term before counts: owner and epoch fence it, not its run", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		w.cursor(term, "bot") // its successor has begun
 		w.must(w.mark(s, delivered(term, w.pending(s, "i")[0].Seq)))
@@ -216,7 +216,7 @@ func (r *runner) outbox(t *testing.T) {
 
 	r.promise(t, "what waits goes over to the next owner of the lease, and to nobody before", func(w *world) {
 		s := w.node()
-		old := w.hold("i", "a")
+		old := w.hold("i")
 		w.accept(old, "1", "2")
 		items := w.pending(s, "i")
 		w.must(s.EndSession(w.ctx, "a"))

@@ -11,7 +11,7 @@ import (
 func (r *runner) status(t *testing.T) {
 	r.write(t, "a link's state is stored and shown", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		at := w.clock.Now().Truncate(time.Millisecond)
 		l := engine.LinkStatus{
 			Installation: "i", State: engine.Backoff, Reason: "auth", Detail: "invalid_auth", Since: at, Attempts: 3,
@@ -36,7 +36,7 @@ func (r *runner) status(t *testing.T) {
 
 	r.promise(t, "fenced states are skipped and the others stored", func(w *world) {
 		s := w.node()
-		term, other := w.hold("i", "a"), w.hold("j", "a")
+		term, other := w.hold("i"), w.hold("j")
 		w.put("r", via("i"))
 		say := func(t engine.TermStatus, id string, state engine.State) engine.TermStatus {
 			t.Status = engine.LinkStatus{Installation: id, State: state}
@@ -62,11 +62,11 @@ func (r *runner) status(t *testing.T) {
 
 	r.write(t, "the budget of a window is counted before it is used, and never passed", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		window := w.clock.Now().Truncate(time.Hour)
-		spend := func(start time.Time, n, limit int) (used int, ok bool) {
+		spend := func(start time.Time, n int) (used int, ok bool) {
 			w.Helper()
-			used, ok, err := s.Spend(w.ctx, term, start, n, limit)
+			used, ok, err := s.Spend(w.ctx, term, start, n, 10)
 			w.must(err)
 			return used, ok
 		}
@@ -77,22 +77,22 @@ func (r *runner) status(t *testing.T) {
 			spent = 6 // what may have been used counts as used
 		}
 		want(w, "used", used, spent)
-		used, ok := spend(window, 8, 10)
+		used, ok := spend(window, 8)
 		want(w, "past the limit", ok, false)
 		want(w, "used still", used, spent)
-		used, ok = spend(window, 10-spent, 10)
+		used, ok = spend(window, 10-spent)
 		want(w, "up to the limit", ok, true)
 		want(w, "used up", used, 10)
-		_, ok = spend(window.Add(-time.Hour), 1, 10)
+		_, ok = spend(window.Add(-time.Hour), 1)
 		want(w, "in an earlier window, by a clock that was set back", ok, false)
-		used, ok = spend(window.Add(time.Hour), 1, 10)
+		used, ok = spend(window.Add(time.Hour), 1)
 		want(w, "in the next window", ok, true)
 		want(w, "used there", used, 1)
 	})
 
 	r.promise(t, "the budget is the holder's alone", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for name, stale := range staleTerms(term) {
 			if name == "run" {
 				continue // owner and epoch fence it

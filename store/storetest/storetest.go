@@ -208,13 +208,13 @@ func (w *world) claim(s Store, session string, ids ...string) map[string]engine.
 	return byID
 }
 
-// hold makes an installation, opens a session on the acting node and holds the
-// lease with a term running.
-func (w *world) hold(id, session string) channel.Term {
+// hold makes an installation, opens the session "a" on the acting node and holds
+// the lease with a term running.
+func (w *world) hold(id string) channel.Term {
 	w.Helper()
 	w.put(id)
-	w.open(w.s, session)
-	return w.begin(w.s, session, id)
+	w.open(w.s, "a")
+	return w.begin(w.s, "a", id)
 }
 
 // begin claims a lease on s and begins a term.

@@ -25,7 +25,7 @@ func week() maintenance.Retention {
 func (r *runner) sweep(t *testing.T) {
 	r.write(t, "what is past its retention goes, with nothing that waits or died lately", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.letters(term) // 1 delivered, 2 dead, 3 dropped, 4 waiting
 		w.clock.Step(7 * day)
 		swept, err := s.Sweep(w.ctx, week())
@@ -52,7 +52,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.promise(t, "a retention of zero keeps for ever", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.letters(term)
 		w.clock.Step(1000 * day)
 		forever := week()
@@ -71,7 +71,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.promise(t, "a seq is never given twice, not even after everything was swept", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		b := batch(term, "1", "2")
 		b.Events[0].Targets, b.Events[1].Targets = nil, nil
 		before, err := s.Accept(w.ctx, b)
@@ -88,7 +88,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.promise(t, "two sweepers beside each other drain everything, and count it once", func(w *world) {
 		stores := []Store{w.node(), w.h.Open()}
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for n := range 40 {
 			b := batch(term, fmt.Sprint(n))
 			b.Events[0].Targets = nil
@@ -117,7 +117,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.promise(t, "a cycle ends with its budget, and the next one goes on", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		for n := range 20 {
 			b := batch(term, fmt.Sprint(n))
 			b.Events[0].Targets = nil
@@ -141,7 +141,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.write(t, "a removed installation goes once it is neither held nor has a backlog", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1")
 		w.must(s.RemoveInstallation(w.ctx, "i"))
 		swept, err := s.Sweep(w.ctx, week())
@@ -169,7 +169,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.promise(t, "a dead letter whose installation was swept is not replayed to nobody", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		ids := w.letters(term)
 		w.must(w.mark(s, delivered(term, w.pending(s, "i")[0].Seq)))
 		w.must(s.RemoveInstallation(w.ctx, "i"))
@@ -186,7 +186,7 @@ func (r *runner) sweep(t *testing.T) {
 
 	r.promise(t, "tending and auditing what is sound report nothing", func(w *world) {
 		s := w.node()
-		term := w.hold("i", "a")
+		term := w.hold("i")
 		w.accept(term, "1", "2", "3")
 		_, err := s.Upkeep(w.ctx)
 		w.must(err)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -124,7 +123,7 @@ func TestFullDisk(t *testing.T) {
 			together(len(told), func(n int) {
 				b := batch(term, fmt.Sprint(n))
 				b.Events[0].Body = []byte(strings.Repeat("x", 500_000))
-				_, told[n] = s.Accept(context.Background(), b)
+				_, told[n] = s.Accept(t.Context(), b)
 			})
 			refused := 0
 			for _, err := range told {
