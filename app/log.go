@@ -18,7 +18,7 @@ func (p *program) logger(c config.Log, w io.Writer) *slog.Logger {
 	}
 	var h slog.Handler
 	if c.Format == "text" || c.Format == "auto" && terminal(w) {
-		h = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: !p.colorful(w)})
+		h = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: "15:04:05.000Z07:00", ReplaceAttr: utc, NoColor: !p.colorful(w)})
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: utc})
 	}

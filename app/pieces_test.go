@@ -211,3 +211,20 @@ func TestResolver(t *testing.T) {
 		}
 	})
 }
+
+func TestLogger(t *testing.T) {
+	t.Run("every line is in UTC, as text and as JSON", func(t *testing.T) {
+		at := time.Date(2026, 11, 30, 1, 2, 3, 0, time.FixedZone("far", 5*3600))
+		for format, want := range map[string]string{"text": "20:02:03.000Z", "json": `"time":"2026-11-29T20:02:03Z"`, "auto": `"time":"2026-11-29T20:02:03Z"`} {
+			var b bytes.Buffer
+			p := &program{redact: redact.New()}
+			log := p.logger(config.Log{Level: "info", Format: format}, &b)
+			if err := log.Handler().Handle(t.Context(), slog.NewRecord(at, slog.LevelInfo, "x", 0)); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); !strings.Contains(got, want) || strings.Contains(got, "\x1b") {
+				t.Errorf("%s: got %q, want %s in it and no color: it is no terminal", format, got, want)
+			}
+		}
+	})
+}
