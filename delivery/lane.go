@@ -1,6 +1,10 @@
 package delivery
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // laneKey is what stays in order within a window.
 type laneKey struct {
@@ -29,7 +33,7 @@ type entry struct {
 	accepted  instant
 	replay    bool
 	marking   bool   // its outcome is not stored yet; until then it is not tried again
-	noted     string // the reason that was last stored without counting
+	noted     string // the reason that was last stored; "" = not known
 	back      int    // attempts to give back once the store has taken the last mark
 	probes    int    // failures as a probe
 	event     *Event // read ahead; nil = not
@@ -146,6 +150,21 @@ func (l *lane) old(now instant) bool {
 	}
 	dies := l.window.target.expiry(l.entries[0])
 	return dies != 0 && dies <= now
+}
+
+// tooOld says that the head dies of age, and what kept it waiting, as far as it is known.
+func (l *lane) tooOld() string {
+	t, head := l.window.target, l.entries[0]
+	reason := "older than " + strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(t.MaxAge.String())
+	switch {
+	case head.noted != "":
+		return reason + "; what kept it: " + head.noted
+	case t.state != Closed:
+		return reason + "; what kept it: " + t.reason
+	case head.attempts > 0:
+		return reason + fmt.Sprintf("; it failed %d times", head.attempts)
+	}
+	return reason
 }
 
 // leave lets the window forget a lane of which nothing is left.

@@ -61,7 +61,7 @@ func TestLogLines(t *testing.T) {
 			for msg, want := range map[string]map[string]any{
 				"delivered":       {"level": "DEBUG", "event": "evt_2", "target": "app", "installation": "acme", "delivery": "msg_2_app", "attempt": 1.0, "latency_ms": 0.0},
 				"delivery failed": {"level": "INFO", "event": "evt_1", "target": "app", "attempt": 1.0, "error": "answered 400: no", "next": any(nil)},
-				"dead letter":     {"level": "INFO", "event": "evt_1", "target": "app", "error": "older than 10m0s"},
+				"dead letter":     {"level": "INFO", "event": "evt_1", "target": "app", "error": "older than 10m; what kept it: answered 400: no"},
 				"circuit open":    {"level": "INFO", "target": "app", "reason": "refused", "outage": false, "until": any(nil)},
 				"circuit closed":  {"level": "INFO", "target": "app", "open_s": any(nil)},
 			} {

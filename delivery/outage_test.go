@@ -291,6 +291,30 @@ func TestOutage(t *testing.T) {
 		})
 	})
 
+	for _, o := range []Outcome{Down, Gone} {
+		t.Run(fmt.Sprintf("what waits longer than max_age for a target that is %v dies, and says what kept it", o), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				box := newOutbox()
+				sink := &fakeSink{answer: func(context.Context, Delivery) Result { return Result{Outcome: o, Reason: "no luck"} }}
+				b := start(t, box, Options{}, Target{Name: "app", Sink: sink, MaxAge: 2 * time.Hour, Concurrency: 4})
+				village(box, 100, 50)
+				term := b.hold("acme")
+				time.Sleep(90 * time.Minute)
+				later := box.say("acme", "C0", "app")
+				b.Accepted(term, later)
+				same(t, "dead before", box.count("app", Dead), 0)
+				time.Sleep(31 * time.Minute)
+				same(t, "dead after", box.count("app", Dead), 5000)
+				same(t, "state of a later event", box.row(later, "app").state, Pending)
+				for seq := range int64(5000) {
+					if r := box.row(seq+1, "app"); r.err != "older than 2h; what kept it: no luck" || r.Attempts != 0 {
+						t.Fatalf("got %q after %d attempts, want the reason and none", r.err, r.Attempts)
+					}
+				}
+			})
+		})
+	}
+
 	t.Run("one target's outage does not delay another target", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			box, good := newOutbox(), &fakeSink{}

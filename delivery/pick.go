@@ -29,8 +29,8 @@ type pick struct {
 	entry  *entry
 	event  *Event // nil: the store does not have it
 	probe  bool
-	second bool // a probe with what stands behind the lane's head
-	old    bool // it dies of age, and is fetched only to say of what event
+	second bool   // a probe with what stands behind the lane's head
+	tooOld string // it dies of age, with this reason, and is fetched only to say of what event
 
 	broken bool               // Drop broke it off
 	cancel context.CancelFunc // nil before the call
@@ -76,7 +76,7 @@ func (d *Dispatcher) pick(now instant) []*pick {
 		l := d.expired.pop()
 		l.dying = false
 		if l.old(now) {
-			picks = append(picks, d.fly(&pick{lane: l, old: true}, 0))
+			picks = append(picks, d.fly(&pick{lane: l, tooOld: l.tooOld()}, 0))
 			continue
 		}
 		l.check(now)
@@ -209,7 +209,7 @@ func (d *Dispatcher) missing(picks []*pick) []int64 {
 			continue
 		}
 		seqs = append(seqs, p.entry.seq)
-		if p.old || p.probe || room <= 0 {
+		if p.tooOld != "" || p.probe || room <= 0 {
 			continue
 		}
 		for _, e := range p.lane.entries[:min(aheadCount-1, room, len(p.lane.entries))] {
@@ -286,8 +286,8 @@ func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
 	if p.event == nil {
 		return d.settle(ctx, p, Result{Outcome: fatal, Reason: "its event is not in the store any more"}, 0)
 	}
-	if p.old {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: fmt.Sprintf("older than %s", p.target.MaxAge)}, 0)
+	if p.tooOld != "" {
+		return d.settle(ctx, p, Result{Outcome: fatal, Reason: p.tooOld}, 0)
 	}
 	body, typ, err := seal(*p.event, d.opts.Node, !p.target.NoRaw)
 	if err != nil {

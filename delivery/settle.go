@@ -71,6 +71,7 @@ func (d *Dispatcher) decide(ctx context.Context, p *pick, r Result, counts bool,
 	case !counts:
 		e.noted, e.due = r.Reason, 0
 	default:
+		e.noted = r.Reason
 		e.attempts++
 		if t.spent(e.attempts, e.accepted, now) {
 			m.State = Dead
