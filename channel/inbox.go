@@ -13,17 +13,21 @@ const groupMax = 256
 // Inbox commits what a reader hears, in order, many events per commit, and
 // acknowledges each after the commit that holds it: one commit per event would
 // be 48 events a second on a slow disk. The reader never waits for the disk
-// until depth events wait.
+// until depth events wait. At rest an Inbox has no goroutine and next to no
+// memory, for a node may have thousands.
 type Inbox struct {
-	link *Link
-	in   chan heard
-	dead chan struct{} // the term was killed
-	done chan struct{} // run has returned
+	link  *Link
+	depth int
+	done  chan struct{} // closed when the inbox has ended
 
-	mu     sync.Mutex // guards err, closed
-	err    error
-	closed bool
-	wg     sync.WaitGroup // pushes in flight
+	mu       sync.Mutex // guards what follows
+	changed  *sync.Cond // room has been made, or the inbox has ended
+	waiting  []heard
+	busy     bool // a goroutine commits
+	stopping bool // Close was called
+	dead     bool // the term was killed
+	ended    bool
+	err      error // what ended it, if not Close
 }
 
 type heard struct {
@@ -32,13 +36,15 @@ type heard struct {
 	ack    func() error
 }
 
+var errInboxClosed = errors.New("inbox is closed")
+
 // Inbox starts an Inbox of the link that holds at most depth events. It ends
 // with Close, with the first commit or acknowledgement that fails, or with the
 // kill; not with Run's context, whose end leaves time to commit what was heard.
 func (l *Link) Inbox(depth int) *Inbox {
-	b := &Inbox{link: l, in: make(chan heard, max(1, depth)), dead: make(chan struct{}), done: make(chan struct{})}
-	l.OnKill(func() { close(b.dead) })
-	l.Go(b.run)
+	b := &Inbox{link: l, depth: max(1, depth), done: make(chan struct{})}
+	b.changed = sync.NewCond(&b.mu)
+	l.OnKill(b.kill)
 	return b
 }
 
@@ -48,35 +54,34 @@ func (l *Link) Inbox(depth int) *Inbox {
 // the cursor only. The error is what ended the inbox: end the connection with it.
 func (b *Inbox) Push(e *Event, cursor []byte, ack func() error) error {
 	b.mu.Lock()
-	if b.err != nil || b.closed {
-		defer b.mu.Unlock()
-		return b.ended()
+	defer b.mu.Unlock()
+	for len(b.waiting) >= b.depth && !b.ended && !b.stopping {
+		b.changed.Wait()
 	}
-	b.wg.Add(1)
-	b.mu.Unlock()
-	defer b.wg.Done()
-	select {
-	case b.in <- heard{e, cursor, ack}:
-		return nil
-	case <-b.done:
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.ended()
+	if b.err != nil {
+		return b.err
 	}
+	if b.ended || b.stopping {
+		return errInboxClosed
+	}
+	b.waiting = append(b.waiting, heard{e, cursor, ack})
+	if !b.busy {
+		b.busy = true
+		b.link.Go(b.run)
+	}
+	return nil
 }
 
 // Close commits and acknowledges what was pushed, and returns what ended the
-// inbox, if anything did. No Push may be made after it.
+// inbox, if anything did. A Push that waits for room, or comes later, is refused.
 func (b *Inbox) Close() error {
 	b.mu.Lock()
-	if !b.closed {
-		b.closed = true
-		b.mu.Unlock()
-		b.wg.Wait()
-		close(b.in)
-	} else {
-		b.mu.Unlock()
+	b.stopping = true
+	b.changed.Broadcast()
+	if !b.busy {
+		b.end(nil)
 	}
+	b.mu.Unlock()
 	<-b.done
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,51 +91,77 @@ func (b *Inbox) Close() error {
 // Done is closed when the inbox has ended.
 func (b *Inbox) Done() <-chan struct{} { return b.done }
 
-func (b *Inbox) ended() error {
-	if b.err != nil {
-		return b.err
+// kill ends the inbox; a commit that is under way ends it when it returns.
+func (b *Inbox) kill() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dead = true
+	if !b.busy {
+		b.end(ErrKilled)
 	}
-	return errors.New("inbox is closed")
 }
 
+// end ends the inbox, once. The lock is held.
+func (b *Inbox) end(err error) {
+	if b.ended {
+		return
+	}
+	b.ended, b.err, b.waiting = true, err, nil
+	b.changed.Broadcast()
+	close(b.done)
+}
+
+// run commits until nothing waits.
 func (b *Inbox) run() {
-	defer close(b.done)
+	returned := false
+	defer func() {
+		if !returned { // an acknowledgement panicked; the term ends with it
+			b.fail(errors.New("an acknowledgement panicked"))
+		}
+	}()
 	for {
-		select {
-		case first, ok := <-b.in:
-			if !ok {
-				return
-			}
-			if err := b.commit(b.gather(first)); err != nil {
-				b.fail(err)
-				return
-			}
-		case <-b.dead:
-			b.fail(ErrKilled)
-			return
+		group := b.take()
+		if len(group) == 0 {
+			break
+		}
+		if err := b.commit(group); err != nil {
+			b.fail(err)
+			break
 		}
 	}
+	returned = true
 }
 
 func (b *Inbox) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.err = err
+	b.busy = false
+	b.end(err)
 }
 
-func (b *Inbox) gather(first heard) []heard {
-	group := []heard{first}
-	for len(group) < groupMax {
-		select {
-		case h, ok := <-b.in:
-			if !ok {
-				return group
-			}
-			group = append(group, h)
-		default:
-			return group
+// take returns what shall be committed next. Nothing: run has nothing left to do,
+// and whoever pushes next starts it again.
+func (b *Inbox) take() []heard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.dead:
+		b.busy = false
+		b.end(ErrKilled)
+		return nil
+	case len(b.waiting) == 0:
+		b.busy = false
+		if b.stopping {
+			b.end(nil)
 		}
+		return nil
 	}
+	n := min(len(b.waiting), groupMax)
+	group := b.waiting[:n:n]
+	if b.waiting = b.waiting[n:]; len(b.waiting) == 0 {
+		b.waiting = nil // nothing is kept at rest
+	}
+	b.changed.Broadcast()
 	return group
 }
 

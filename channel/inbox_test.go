@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -259,6 +260,61 @@ func TestInbox(t *testing.T) {
 			_, _ = in.Close(), in.Close()
 			if err := in.Push(event("late"), nil, a.of("late")); err == nil {
 				t.Error("got no error, want one")
+			}
+		})
+	})
+	t.Run("a panic in an acknowledgement ends it, so that nobody waits for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := channeltest.NewBench(nil, nil)
+			b.Start(t.Context(), run(func(_ context.Context, link *channel.Link) error {
+				in := link.Inbox(1)
+				if err := in.Push(event("a"), nil, func() error { panic("boom") }); err != nil {
+					return err
+				}
+				<-in.Done()
+				if err := in.Close(); err == nil {
+					t.Error("got no error from close, want one")
+				}
+				return nil
+			}))
+			if err := b.Wait(); err == nil || !strings.Contains(err.Error(), "boom") {
+				t.Errorf("got %v, want the panic as the term's end", err)
+			}
+		})
+	})
+	t.Run("it begins again after a rest", func(t *testing.T) {
+		bubble(t, func(t *testing.T, b *channeltest.Bench, a *acks, link *channel.Link) {
+			in := link.Inbox(4)
+			for _, id := range ids(20) {
+				push(t, in, a, id)
+				time.Sleep(time.Hour)
+			}
+			if got := b.Memory.Batches(); got != 20 || len(a.list()) != 20 {
+				t.Errorf("got %d commits and %d acknowledgements, want 20", got, len(a.list()))
+			}
+			if err := in.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("a push that waits for room is refused by close", func(t *testing.T) {
+		bubble(t, func(t *testing.T, b *channeltest.Bench, a *acks, link *channel.Link) {
+			in := link.Inbox(1)
+			release := b.Memory.Hold()
+			push(t, in, a, "held")
+			synctest.Wait()
+			push(t, in, a, "waits")
+			refused := make(chan error)
+			link.Go(func() { refused <- in.Push(event("third"), nil, a.of("third")) })
+			synctest.Wait()
+			time.AfterFunc(time.Second, release)
+			closed := make(chan error)
+			link.Go(func() { closed <- in.Close() })
+			if err := <-refused; err == nil {
+				t.Error("got no error from the push, want one")
+			}
+			if err := <-closed; err != nil || !slices.Equal(a.list(), []string{"held", "waits"}) {
+				t.Errorf("got %v and %q acknowledged, want the two that were taken", err, a.list())
 			}
 		})
 	})

@@ -26,16 +26,17 @@ const (
 	// the platform's reason right behind it.
 	lastWords = time.Second
 
-	// depth is how many events may wait for the disk: what a fast platform sends
-	// during one slow sync. Each waiting place costs 40 bytes, used or not.
-	depth = 128
+	// depth is how many events may wait for the disk: one full commit, while the one
+	// before it is written.
+	depth = 256
 	// pendingMax is how many bytes of events may wait for the disk.
 	pendingMax = 4 << 20
 )
 
-// session is a connection that is up. At rest it has three goroutines: run, which
-// keeps the time and sends what is sent first; listen, which never writes; and the
-// inbox, which commits and then acknowledges. A ping has one while it is on its way.
+// session is a connection that is up. At rest it has two goroutines: run, which
+// keeps the time and sends what is sent first, and listen, which never writes. The
+// inbox has one while it commits and then acknowledges, a ping while it is on its
+// way. A node may have thousands: whatever lasts here is paid for that often.
 type session struct {
 	plan    *plan
 	link    *channel.Link
