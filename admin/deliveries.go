@@ -189,11 +189,27 @@ func (a *API) replay(ctx context.Context, ids []string) (int, error) {
 	return len(waiting), nil
 }
 
+// drop gives deliveries up and wakes their lanes, which hold some in memory.
 func (a *API) drop(ctx context.Context, ids []string) (int, error) {
+	var waiting []Delivery
+	for _, id := range ids {
+		if a.o.Process == nil {
+			break // nobody has lanes
+		}
+		d, err := a.o.Store.Delivery(ctx, id)
+		switch {
+		case fault.Is(err, fault.NotFound):
+		case err != nil:
+			return 0, fmt.Errorf("drop deliveries: %w", err)
+		case d.State == deliveryStates[0]:
+			waiting = append(waiting, d)
+		}
+	}
 	n, err := a.o.Store.DropDeliveries(ctx, ids)
 	if err != nil {
 		return 0, fmt.Errorf("drop deliveries: %w", err)
 	}
+	a.wake(waiting)
 	return n, nil
 }
 

@@ -123,6 +123,23 @@ func TestDeliveries(t *testing.T) {
 		}
 	})
 
+	t.Run("lanes are woken when what they wait with is dropped", func(t *testing.T) {
+		w := newWorld(t)
+		p := &process{}
+		w.options.Mode, w.options.Process = admin.Running, p
+		w.put("acme")
+		w.hold()
+		w.accept(2, "app")
+		w.kill()
+		w.accept(1, "app")
+		if done, err := w.client().Drop(t.Context(), admin.Pick{State: "dead"}); err != nil || done.Count != 2 || len(p.woken) > 0 {
+			t.Errorf("drop of dead ones: got %+v, %v, woken %v, want 2 and nobody woken", done, err, p.woken)
+		}
+		if done, err := w.client().Drop(t.Context(), admin.Pick{State: "pending"}); err != nil || done.Count != 1 || !slices.Equal(p.woken, []string{"acme"}) {
+			t.Errorf("drop of what waits: got %+v, %v, woken %v, want 1 and its lease woken", done, err, p.woken)
+		}
+	})
+
 	t.Run("nothing is picked by accident", func(t *testing.T) {
 		w := newWorld(t)
 		for body, words := range map[string]string{

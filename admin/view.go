@@ -69,29 +69,23 @@ func well(s Status) bool {
 	}
 }
 
-// nextStep is what a person does about a state, by its state and reason.
+// nextStep is what a person does about a state, by its state and reason; "" where
+// the program helps itself.
 func nextStep(s Status, id, kind string) string {
-	switch engine.State(s.State) {
-	case engine.Blocked:
-		switch s.Reason {
-		case "no_type":
-			return "this program has no channel type " + kind + "; see leasehold types list"
-		case "config", "build", "secret":
-			return "correct its config and restart; leasehold check names what is wrong"
-		case "auth":
-			return "replace its credential; a changed config is tried at once, the same one within 6h"
-		default:
-			return "see leasehold installations show " + id
-		}
-	case engine.Wedged:
+	switch state := engine.State(s.State); {
+	case state == engine.Blocked && s.Reason == "unknown_type":
+		return "this program has no channel type " + kind + "; see leasehold types list"
+	case state == engine.Blocked && s.Reason == "auth":
+		return "replace its credential; a changed config is tried at once, the same one within 6h"
+	case state == engine.Blocked && s.Reason == "config", state == engine.Backoff && s.Reason == "build":
+		return "correct its config; leasehold check names what is wrong with the file's"
+	case state == engine.Blocked:
+		return "correct what it says; see leasehold installations show " + id
+	case state == engine.Backoff && s.Reason == "store_full":
+		return "free space on the disk of the data folder"
+	case state == engine.Wedged:
 		return "restart leasehold when it stays so"
-	case engine.Backoff:
-		if s.Reason == "store_full" {
-			return "free space on the disk of the data folder"
-		}
-		return ""
-	}
-	if s.State == stateNotRunning {
+	case s.State == stateNotRunning:
 		return "start it with leasehold run"
 	}
 	return ""

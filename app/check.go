@@ -14,6 +14,7 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/config"
+	"leasehold/internal/fault"
 	"leasehold/store"
 	"leasehold/store/sqlite"
 )
@@ -26,11 +27,13 @@ column, and ends the command with 78. A secret that cannot be resolved here is a
 warning: the service may see what this shell does not.`,
 		Example: "  leasehold check --config /etc/leasehold/leasehold.toml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := p.load()
-			if err != nil {
-				return err
+			r, err := p.report(c.Context())
+			if faults, ok := errors.AsType[config.Faults](err); ok && p.json {
+				if err := p.asJSON(map[string]any{"faults": faultList(faults)}); err != nil {
+					return err
+				}
+				return &exitError{code: fault.ExitConfig}
 			}
-			r, err := p.check(c.Context(), cfg)
 			if err != nil {
 				return err
 			}
@@ -61,6 +64,23 @@ type changes struct {
 	Added   []string `json:"added"`
 	Changed []string `json:"changed"`
 	Removed []string `json:"removed"`
+}
+
+func (p *program) report(ctx context.Context) (report, error) {
+	c, err := p.load()
+	if err != nil {
+		return report{}, err
+	}
+	return p.check(ctx, c)
+}
+
+// faultList is faults as a program reads them.
+func faultList(faults config.Faults) []map[string]any {
+	all := []map[string]any{}
+	for _, f := range faults {
+		all = append(all, map[string]any{"file": f.File, "line": f.Line, "column": f.Col, "key": f.Key, "message": f.Message, "hint": f.Hint})
+	}
+	return all
 }
 
 func (p *program) check(ctx context.Context, c *config.Config) (report, error) {

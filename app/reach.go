@@ -45,10 +45,12 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 	if err != nil {
 		return err
 	}
-	if b.held && up(ctx, socket) {
+	switch {
+	case b.held && up(ctx, socket):
 		return overSocket(ctx, socket, do)
-	}
-	if n == running {
+	case n == running && b.held:
+		return fault.Errorf(fault.Internal, "%s holds the store and does not answer on %s; restart it", holder(b.owner), socket)
+	case n == running:
 		return notRunning("nothing answers on " + socket)
 	}
 	return asUsage(p.inProcess(ctx, b, n, do))

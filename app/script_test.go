@@ -33,7 +33,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"leasehold": func() {
 		os.Exit(app.Main(context.Background(), app.Options{
-			Types: app.Builtin(), Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+			Types: append(app.Builtin(), stubborn(nil)), Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}))
 	}})
 }
@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 //	                          Arguments are globs; @SOCKET in front asks on that socket
 //	envsubst FILE…            fill in $PLATFORM and $PROGRAM
 //	gone GLOB                 no file has such a name
+//	rest TIME                 let time pass, where time itself is what matters
 //	running TIME SOCKET       until a running program answers there, asked without starting one
 //	signal NAME N             send a signal to the Nth program in the background
 //	platform                  a fake platform at $PLATFORM; with token=T it wants that token
@@ -70,7 +71,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
+			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone,
 			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds,
 		},
@@ -133,6 +134,12 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%v never said %s; the last time it said (%v):\n%s", args[2:], args[1], err, out)
 		}
 	}
+}
+
+func cmdRest(ts *testscript.TestScript, _ bool, args []string) {
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	time.Sleep(d)
 }
 
 func cmdRunning(ts *testscript.TestScript, neg bool, args []string) {

@@ -16,7 +16,8 @@ func (p *program) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show how everything is", Args: exactly(),
 		Long: `Show the running program, its installations, targets and tasks, what is wrong
-and what to do about it. It ends with 3 when nothing runs.`,
+and what to do about it. It ends with 3 when nothing runs, and with 1 when what
+runs does not answer.`,
 		Example: `  leasehold status
   leasehold status --check      end with 1 unless all is well
   leasehold status --ready      end with 1 unless this node can work; for health checks`,
@@ -61,9 +62,9 @@ func (p *program) status(ctx context.Context, a *admin.Client, check bool) error
 		p.showStatus(o)
 	}
 	switch {
-	case o.Mode == admin.Stopped || o.Mode == admin.Unreachable:
+	case o.Mode == admin.Stopped:
 		return &exitError{code: fault.ExitNotRunning}
-	case check && !o.Well:
+	case o.Mode == admin.Unreachable, check && !o.Well:
 		return &exitError{code: fault.ExitFailed}
 	}
 	return nil
