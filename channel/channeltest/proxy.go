@@ -93,7 +93,7 @@ func (p *Proxy) serve(near net.Conn) {
 	if p.ctx.Err() != nil || !w.open() {
 		return
 	}
-	d := net.Dialer{Timeout: 10 * time.Second} //nolint:forbidigo // the proxy is the network, not a channel
+	d := net.Dialer{Timeout: 10 * time.Second}
 	far, err := d.DialContext(p.ctx, "tcp", p.target)
 	if err != nil {
 		w.cut()

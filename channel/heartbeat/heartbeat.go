@@ -59,7 +59,7 @@ func (c *canary) Run(ctx context.Context, link *channel.Link) error {
 	link.Ready(channel.Info{})
 	for {
 		if loop.Sleep(ctx, c.untilNext(last, time.Now())) != nil {
-			return nil
+			return nil //nolint:nilerr // ctx ended, which is no error
 		}
 		next := position{Seq: last.Seq + 1, At: time.Now().UTC()}
 		// Not ctx: a commit that has begun is worth two seconds of goodbye.

@@ -1,6 +1,7 @@
 package websocket_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,9 +28,7 @@ func TestADayOfPongsAndNoEventsEndsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, o.fake, func(w *world) {
-				for k, v := range o.config {
-					w.config[k] = v
-				}
+				maps.Copy(w.config, o.config)
 				w.fake.Behave(bot, o.how)
 				if name == "a slow line" {
 					w.net.Latency(2 * time.Second)
@@ -189,9 +188,7 @@ func TestReady(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, websocketfake.Options{}, func(w *world) {
-				for k, v := range c.config {
-					w.config[k] = v
-				}
+				maps.Copy(w.config, c.config)
 				w.fake.Behave(bot, c.how)
 				b := w.start()
 				time.Sleep(20 * time.Second)

@@ -27,12 +27,6 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// conn is the connection with the hook that its session sets before it reads.
-type conn struct {
-	*websocket.Conn
-	heard func() // a ping or a pong
-}
-
 // dial connects and upgrades. Its errors are classified and hold no secret.
 func (s *socket) dial(ctx context.Context, link *channel.Link) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -41,11 +35,13 @@ func (s *socket) dial(ctx context.Context, link *channel.Link) (*conn, error) {
 	address, _ := p.url.render(values{secrets: p.secrets, cursor: p.resumeFrom(link.Cursor())})
 	client := link.HTTPClient()
 	defer client.CloseIdleConnections() // a refused upgrade leaves its connection there
-	c := &conn{}
-	ws, resp, err := websocket.Dial(ctx, string(address), &websocket.DialOptions{
-		HTTPClient: client, HTTPHeader: p.header, Host: p.host, Subprotocols: p.subprotocol,
-		OnPingReceived: func(context.Context, []byte) bool { c.heard(); return true },
-		OnPongReceived: func(context.Context, []byte) { c.heard() },
+	c := &conn{wire: &wire{}}
+	tapped := *client
+	tapped.Transport = &tap{client.Transport, c.wire}
+	ws, resp, err := websocket.Dial(ctx, string(address), &websocket.DialOptions{ //nolint:bodyclose // the library closes it, and hands out the first 1,024 bytes
+		HTTPClient: &tapped, HTTPHeader: p.header, Host: p.host, Subprotocols: p.subprotocol,
+		OnPingReceived: func(context.Context, []byte) bool { c.frame(); return true },
+		OnPongReceived: func(context.Context, []byte) { c.frame() },
 	})
 	if err != nil {
 		return nil, p.refused(resp, err)

@@ -3,6 +3,7 @@ package websocket_test
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -259,6 +260,24 @@ func TestAMessagePastTheReadLimitEndsTheConnection(t *testing.T) {
 			t.Errorf("got %q kept, want nothing", w.kept())
 		}
 	})
+}
+
+func TestAMessageThatEndsEarlyIsNoEvent(t *testing.T) {
+	header := []byte{0x81, 126, 0x10, 0x00} // a text message of 4,096 bytes
+	for _, n := range []int{0, 1, 511, 512, 513, 1024, 4095} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			bubble(t, websocketfake.Options{}, func(w *world) {
+				b := w.connected()
+				w.fake.Raw(bot, append(slices.Clone(header), bytes.Repeat([]byte("x"), n)...))
+				synctest.Wait()
+				w.net.HalfClose()
+				w.wantExit(b, channel.Transient, "close_1006")
+				if got := w.kept(); len(got) != 0 {
+					t.Errorf("got %q kept of a message whose end never came, want nothing", got)
+				}
+			})
+		})
+	}
 }
 
 func TestFramesThatAreNoneEndTheConnection(t *testing.T) {

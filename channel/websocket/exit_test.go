@@ -225,7 +225,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 		"a platform that reads nothing": func(w *world) {
 			w.fake.Behave(bot, websocketfake.Behaviour{Deaf: true})
 		},
-		"a flood": func(w *world) { w.fake.Push(bot, 20_000) },
+		"a flood": func(w *world) { w.fake.Push(bot, 5_000) },
 	} {
 		for _, cause := range []error{channel.ErrDraining, channel.ErrReplaced, channel.ErrRemoved, channel.ErrParked, channel.ErrFenced} {
 			t.Run(name+", "+cause.Error(), func(t *testing.T) {

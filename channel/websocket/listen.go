@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -14,20 +15,18 @@ import (
 const (
 	// firstRead is what a message's buffer begins with; most are smaller.
 	firstRead = 512
-	// chunk bounds one read, so that a large message on a slow line shows signs of
-	// life: 16 kB within dead_after is 330 bytes a second.
+	// chunk bounds one read of what is read away.
 	chunk = 16 << 10
 )
 
 // listen hears until the connection ends. It never writes; the library answers
 // the server's pings within the read.
-func (s *session) listen(ctx context.Context) error {
+func (s *session) listen() error {
 	for {
-		f, err := s.next(ctx)
+		f, err := s.next()
 		if err != nil {
 			return err
 		}
-		s.alive()
 		if s.leaving.Load() {
 			continue // not acknowledged, so it comes again
 		}
@@ -39,8 +38,10 @@ func (s *session) listen(ctx context.Context) error {
 
 // next reads one message. Of one that is larger than max_size it keeps the
 // beginning and reads the rest away.
-func (s *session) next(ctx context.Context) (frame, error) {
-	kind, r, err := s.conn.Reader(ctx)
+func (s *session) next() (frame, error) {
+	// Not Run's context: its end leaves time to say goodbye. What ends a read is the
+	// connection's end.
+	kind, r, err := s.conn.Reader(context.Background())
 	if err != nil {
 		return frame{}, err
 	}
@@ -50,7 +51,7 @@ func (s *session) next(ctx context.Context) (frame, error) {
 		into := rest
 		if size < s.plan.maxSize {
 			data = grow(data, s.plan.maxSize)
-			into = data[len(data):min(cap(data), len(data)+chunk, s.plan.maxSize)]
+			into = data[len(data):min(cap(data), s.plan.maxSize)]
 		} else if rest == nil {
 			rest = make([]byte, chunk)
 			into = rest
@@ -60,13 +61,12 @@ func (s *session) next(ctx context.Context) (frame, error) {
 			data = data[:len(data)+n]
 		}
 		size += n
-		if err == io.EOF { //nolint:errorlint // the library ends a message with it, bare
+		if errors.Is(err, io.EOF) {
 			return newFrame(data, kind == websocket.MessageBinary, size), nil
 		}
 		if err != nil {
 			return frame{}, err
 		}
-		s.alive()
 	}
 }
 

@@ -46,10 +46,9 @@ type session struct {
 	nonce   string  // makes ids where the platform has none
 	pending *budget // of bytes that wait for the disk
 
-	hang   context.CancelFunc // closes the connection under the reader, at once
-	ended  chan struct{}      // the reader has returned
-	signal chan struct{}      // run must look again; holds one
-	beats  sync.WaitGroup     // pings on their way
+	ended  chan struct{}  // the reader has returned
+	signal chan struct{}  // run must look again; holds one
+	beats  sync.WaitGroup // pings on their way
 
 	last    atomic.Int64 // nanoseconds from start to the last sign of life
 	readyAt atomic.Int64 // nanoseconds from start; 0 = not ready
@@ -70,23 +69,17 @@ func newSession(p *plan, link *channel.Link, c *conn) *session {
 		plan: p, link: link, conn: c, start: time.Now(), nonce: hex.EncodeToString(nonce[:]), pending: newBudget(pendingMax),
 		ended: make(chan struct{}), signal: make(chan struct{}, 1),
 	}
-	c.heard = func() {
-		s.alive()
-		s.readyByDefault()
-	}
+	c.wire.alive, c.frame = s.alive, s.readyByDefault
 	return s
 }
 
 // run drives the session to its end and returns why it ended, nil when ctx did.
 func (s *session) run(ctx context.Context) error {
-	// The end of ctx must not end the reading: it leaves time to say goodbye.
-	reading, hang := context.WithCancel(context.WithoutCancel(ctx))
-	s.hang = hang
 	s.inbox = s.link.Inbox(depth)
 	var heard error
 	s.link.Go(func() {
 		defer close(s.ended) // after a panic, too, which ends the term
-		heard = s.listen(reading)
+		heard = s.listen()
 	})
 	broken := s.drive(ctx)
 	switch {
@@ -95,7 +88,7 @@ func (s *session) run(ctx context.Context) error {
 	case broken != nil:
 		s.awaitReason()
 	}
-	hang()
+	s.conn.wire.hang()
 	_ = s.conn.CloseNow()
 	<-s.ended
 	stored := s.inbox.Close()
@@ -104,7 +97,7 @@ func (s *session) run(ctx context.Context) error {
 	var said websocket.CloseError
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // however the connection ended, ctx did first
 	case s.failure != nil:
 		return s.failure
 	case stored != nil:
@@ -188,8 +181,7 @@ func (s *session) write(ctx context.Context, b []byte) error {
 func (s *session) fail(err error) {
 	s.failOnce.Do(func() {
 		s.failure = err
-		s.hang()
-		_ = s.conn.CloseNow()
+		s.conn.wire.hang()
 	})
 }
 
@@ -211,7 +203,7 @@ func (s *session) goodbye(cause error) {
 		s.fenced.Store(true)
 		return
 	}
-	timer := time.AfterFunc(polite, s.hang)
+	timer := time.AfterFunc(polite, s.conn.wire.hang)
 	defer timer.Stop()
 	_ = s.inbox.Close()
 	code := websocket.StatusGoingAway

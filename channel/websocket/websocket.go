@@ -65,7 +65,7 @@ func (s *socket) Run(ctx context.Context, link *channel.Link) error {
 	conn, err := s.dial(ctx, link)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // whatever it was, ctx ended
 		}
 		return err
 	}

@@ -186,8 +186,7 @@ func (c *client) closeWith(code int, reason string) {
 
 // closeCode is the code of a close frame that ended a read, -1 without one.
 func closeCode(err error) int64 {
-	var ce websocket.CloseError
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[websocket.CloseError](err); ok {
 		return int64(ce.Code)
 	}
 	return -1

@@ -55,7 +55,7 @@ type peer struct {
 
 func (w *world) dial(path string) (*peer, *http.Response, error) {
 	client := &http.Client{Transport: &http.Transport{DialContext: w.net.DialContext, DisableKeepAlives: true}}
-	ws, resp, err := websocket.Dial(w.Context(), "ws://p:80"+path, &websocket.DialOptions{HTTPClient: client}) //nolint:bodyclose // the library does
+	ws, resp, err := websocket.Dial(w.Context(), "ws://p:80"+path, &websocket.DialOptions{HTTPClient: client})
 	if err != nil {
 		return nil, resp, err
 	}
@@ -254,7 +254,7 @@ func TestTokens(t *testing.T) {
 	t.Run("by header or query", func(t *testing.T) {
 		bubble(t, websocketfake.Options{Token: tokens}, func(w *world) {
 			_, resp, err := w.dial("/bot/a?token=wrong") //nolint:bodyclose // the library does
-			if err == nil || resp == nil || resp.StatusCode != 401 {
+			if err == nil || resp == nil || resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("got %v, want 401 for a wrong token", err)
 			}
 			p, _, err := w.dial("/bot/a?token=token-of-a") //nolint:bodyclose // the library does
@@ -289,7 +289,7 @@ func TestBehaviour(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			w.fake.Behave("a", websocketfake.Behaviour{Status: 429, RetryAfter: "7", Body: "slow down"})
 			_, resp, err := w.dial("/bot/a") //nolint:bodyclose // the library does
-			if err == nil || resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "7" {
+			if err == nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "7" {
 				t.Errorf("got %v, want 429 with its header", err)
 			}
 			w.fake.Behave("a", websocketfake.Behaviour{})
@@ -378,7 +378,7 @@ func TestBehaviour(t *testing.T) {
 	t.Run("what it cannot be asked", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			for _, path := range []string{"/", "/bot/", "/bot/a/b", "/robot/a"} {
-				if _, resp, err := w.dial(path); err == nil || resp.StatusCode != 404 { //nolint:bodyclose // the library does
+				if _, resp, err := w.dial(path); err == nil || resp.StatusCode != http.StatusNotFound { //nolint:bodyclose // the library does
 					t.Errorf("%s: got %v, want 404", path, err)
 				}
 			}
@@ -482,7 +482,7 @@ func TestManyEventsOverRealSockets(t *testing.T) {
 		bot := fmt.Sprintf("bot%d", i)
 		fake.Push(bot, each)
 		wg.Go(func() {
-			ws, _, err := websocket.Dial(t.Context(), "ws://"+ln.Addr().String()+"/bot/"+bot, nil) //nolint:bodyclose,forbidigo // the library does
+			ws, _, err := websocket.Dial(t.Context(), "ws://"+ln.Addr().String()+"/bot/"+bot, nil) //nolint:bodyclose // the library does
 			if err != nil {
 				t.Error(err)
 				return
@@ -494,7 +494,10 @@ func TestManyEventsOverRealSockets(t *testing.T) {
 					return
 				}
 				var m struct{ ID string }
-				if json.Unmarshal(b, &m); m.ID != "" {
+				if err := json.Unmarshal(b, &m); err != nil {
+					t.Error(err)
+				}
+				if m.ID != "" {
 					_ = ws.Write(t.Context(), websocket.MessageText, []byte(`{"type":"ack","id":"`+m.ID+`"}`))
 				}
 			}
