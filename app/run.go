@@ -112,7 +112,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if n.dispatcher, err = p.dispatcher(c, n.store, routes, resolve, log); err != nil {
 		return err
 	}
-	if n.supervisor, err = p.supervisor(ctx, c, n.store, newRouter(c, n.dispatcher, routes), self, types, resolve, log); err != nil {
+	if n.supervisor, err = p.supervisor(c, n.store, newRouter(c, n.dispatcher, routes), self, types, resolve, log); err != nil {
 		return err
 	}
 	tasks, err := chores(c, n.store, log)

@@ -53,7 +53,7 @@ func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, re
 }
 
 // supervisor makes what holds the connections.
-func (p *program) supervisor(ctx context.Context, c *config.Config, s store.Store, holder engine.Holder, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
+func (p *program) supervisor(c *config.Config, s store.Store, holder engine.Holder, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
 	host, err := identity.Host(string(c.Node.DataDir))
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (p *program) supervisor(ctx context.Context, c *config.Config, s store.Stor
 	if err != nil {
 		return nil, err
 	}
-	v, err := engine.New(watched{s, s.Watch(ctx)}, types, holder, engine.Options{
+	v, err := engine.New(s, types, holder, engine.Options{
 		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
 		Timing: engine.Timing{
 			TTL: c.Lease.TTL.Std(), RenewEvery: c.Lease.RenewEvery.Std(), AttemptTimeout: c.Lease.AttemptTimeout.Std(), Margin: c.Lease.Margin.Std(),
@@ -78,22 +78,6 @@ func (p *program) supervisor(ctx context.Context, c *config.Config, s store.Stor
 		return nil, fault.Wrap(fault.Invalid, fmt.Errorf("start the engine: %w", err))
 	}
 	return v, nil
-}
-
-// watched is the store as the engine looks at it: with what changed by others.
-type watched struct {
-	store.Store
-	changes <-chan struct{}
-}
-
-func (w watched) Changes() <-chan struct{} { return w.changes }
-
-// CheckFiles tells when the database was removed or replaced under us.
-func (w watched) CheckFiles(context.Context) error {
-	if c, ok := w.Store.(interface{ CheckFiles() error }); ok {
-		return c.CheckFiles()
-	}
-	return nil
 }
 
 // routes knows which targets each installation names. It reads them again once

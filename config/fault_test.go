@@ -179,6 +179,8 @@ leasehold.toml:8:7: installation "acme": any: is out of range`},
 		{"a NUL in a path", acme + "app_token = { file = \"a\\u0000b\" }\n", `leasehold.toml:7:22: installation "acme": app_token.file: must not contain NUL`},
 		{"a path as a credential", acme + "app_token = { credential = \"../x\" }\n", `leasehold.toml:7:28: installation "acme": app_token.credential: must be the name of a file in $CREDENTIALS_DIRECTORY, without a folder`},
 		{"a secret header of a type", acme + "headers = { Cookie = \"hunter2\" }\n", `leasehold.toml:7:22: installation "acme": headers.Cookie: a literal secret is refused; put it in a file and write Cookie = { file = "/etc/leasehold/acme.cookie" }, or { env = "ACME_COOKIE" }`},
+		{"a secret beside a placeholder", acme + "headers = { Authorization = \"Bearer {{x}} hunter2\" }\n", `leasehold.toml:7:29: installation "acme": headers.Authorization: a literal secret is refused; put it in a file and write Authorization = { file = "/etc/leasehold/acme.authorization" }, or { env = "ACME_AUTHORIZATION" }`},
+		{"a placeholder where there are no templates", app + "headers = { Authorization = \"Bearer {{x}}\" }\n", `leasehold.toml:5:29: target "app": headers.Authorization: a literal secret is refused; put it in a file and write Authorization = { file = "/etc/leasehold/app.authorization" }, or { env = "APP_AUTHORIZATION" }`},
 		{"a required secret that is missing", slack + "bot_token = { env = \"X\" }\n", `leasehold.toml:4:15: installation "acme": app_token: is missing`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

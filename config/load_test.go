@@ -124,7 +124,7 @@ shape = 7
 any = 2026-11-30
 app_token = { env = "ACME" }
 pin = { file = "sub/../pin" }
-headers = { Z = "z", A = { credential = "a" }, Cookie = { env = "C" } }
+headers = { Z = "z", A = { credential = "a" }, Cookie = { env = "C" }, Authorization = "Bearer {{token}}" }
 rules = [{ pointer = "/id", weight = 255 }]
 tls = { name = "h" }
 free = { n = [1, 0x1F, { x = 1.5 }], s = 'raw\' }
@@ -134,7 +134,7 @@ free = { n = [1, 0x1F, { x = 1.5 }], s = 'raw\' }
 			t.Fatal(err)
 		}
 		want := `{"any":"2026-11-30","app_token":{"env":"ACME"},"flags":[true,false],"free":{"n":[1,31,{"x":1.5}],"s":"raw\\"},` +
-			`"headers":{"A":{"credential":"a"},"Cookie":{"env":"C"},"Z":"z"},"mode":"text","pin":{"file":"` + dir + `/pin"},` +
+			`"headers":{"A":{"credential":"a"},"Authorization":"Bearer {{token}}","Cookie":{"env":"C"},"Z":"z"},"mode":"text","pin":{"file":"` + dir + `/pin"},` +
 			`"ping_every":"15s","ratio":2,"retries":3,"rules":[{"pointer":"/id","weight":255}],"shape":7,"small":0.5,` +
 			`"tls":{"name":"h"},"url":"ws://h/?a=1&b=<2>"}`
 		if got := string(c.Installations[0].Config); got != want {

@@ -107,7 +107,7 @@ func (w *walker) dict(n *node, v reflect.Value, path string, tag reflect.StructT
 		sub := dot(path, e.key)
 		w.where[sub] = e.value.pos
 		x := reflect.New(elem).Elem()
-		if shapeOf(elem) == maybeShape && looksSecret(e.key) && e.value.kind != tableKind {
+		if shapeOf(elem) == maybeShape && looksSecret(e.key) && e.value.kind != tableKind && (elem == valueType || !onlyPlaceholders(e.value.text)) {
 			w.literal(e.value, sub)
 			continue
 		}

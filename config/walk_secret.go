@@ -130,6 +130,16 @@ func tame(s string) string {
 // secretWords are in the names of headers that carry credentials.
 var secretWords = []string{"authorization", "cookie", "token", "secret", "api-key", "apikey", "api_key", "password"}
 
+var placeholder = regexp.MustCompile(`\{\{ *[A-Za-z_][A-Za-z0-9_]* *\}\}`)
+
+// onlyPlaceholders reports whether a text takes what is secret in it from
+// elsewhere, as a channel type's templates do: "Bearer {{token}}". What is left
+// beside the placeholders may be a scheme, and is too short to be a credential.
+func onlyPlaceholders(text string) bool {
+	rest := placeholder.ReplaceAllString(text, "")
+	return rest != text && len(strings.TrimSpace(rest)) <= len("Bearer ")
+}
+
 func looksSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range secretWords {

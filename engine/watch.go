@@ -48,22 +48,22 @@ func (s *Supervisor) watchClock(ctx context.Context) {
 // A store may know of changes by itself, and may know that its files were
 // replaced under it.
 type (
-	changeSource interface{ Changes() <-chan struct{} }
-	selfChecker  interface {
-		CheckFiles(ctx context.Context) error
+	changeSource interface {
+		Watch(ctx context.Context) <-chan struct{}
 	}
+	selfChecker interface{ CheckFiles() error }
 )
 
 // watchStore passes on what the store notices by itself.
 func (s *Supervisor) watchStore(ctx context.Context) {
 	var changes <-chan struct{}
 	if c, ok := s.store.(changeSource); ok {
-		changes = c.Changes()
+		changes = c.Watch(ctx)
 	}
 	check := func() {}
 	if c, ok := s.store.(selfChecker); ok {
 		check = func() {
-			if err := c.CheckFiles(ctx); err != nil && ctx.Err() == nil {
+			if err := c.CheckFiles(); err != nil {
 				s.mail.put(inLockLost{err})
 			}
 		}

@@ -29,6 +29,10 @@ type Identity struct {
 	Instance string `json:"instance_id"`          // random, made once
 	Previous string `json:"session_id,omitempty"` // the last session opened under it; "" = none
 	Store    string `json:"store_id,omitempty"`   // the store that belongs to the folder; "" = none yet
+	// Key keys the fingerprints of configs, in which secrets take part. It is
+	// random and stands in no database: who has a copy of the store alone cannot try
+	// passwords against what it holds.
+	Key string `json:"fingerprint_key"`
 
 	dir string
 }
@@ -41,12 +45,12 @@ func Load(dir string) (*Identity, error) {
 	b, err := os.ReadFile(id.path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		id.Instance = newID()
+		id.Instance, id.Key = newID(), newID()
 		return id, nil
 	case err != nil:
 		return nil, fault.Errorf(fault.ReadOnly, "read the node's identity: %w; check the owner of %s", err, dir)
 	}
-	if err := json.Unmarshal(b, id); err != nil || id.Instance == "" {
+	if err := json.Unmarshal(b, id); err != nil || id.Instance == "" || id.Key == "" {
 		return nil, fault.Errorf(fault.Invalid, "%s does not hold an identity: restore it, or remove it to begin with a new one", id.path())
 	}
 	return id, nil
