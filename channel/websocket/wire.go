@@ -37,7 +37,7 @@ func (w *wire) Read(b []byte) (int, error) {
 }
 
 // hang closes the connection at once, whatever else is going on.
-func (w *wire) hang() { _ = w.ReadWriteCloser.Close() }
+func (w *wire) hang() { _ = w.Close() }
 
 // tap is a transport that puts a wire below what was upgraded.
 type tap struct {
