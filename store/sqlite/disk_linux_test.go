@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 	alone(t, func(t *testing.T) {
 		t.Run("what is refused is not stored, what is stored was not refused, and room is enough to go on", func(t *testing.T) {
 			dir := tmpfs(t, "48m")
-			const reserve = 4 << 20
+			const reserve = 8 << 20
 			s := openAt(t, filepath.Join(dir, "leasehold.db"), Options{ReserveBytes: reserve})
 			want(t, "reserve", sizeOf(s.reservePath()), reserve)
 			term := grant(t, s, "i")
