@@ -68,7 +68,7 @@ type Dispatcher struct {
 	ahead    int // bytes of events read ahead
 	largest  int // bytes of the largest event of the last read
 	inFlight int
-	turn     int // the target that is asked first
+	turn     int // the target that is asked next
 	strange  map[string]bool
 }
 

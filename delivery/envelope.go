@@ -56,7 +56,7 @@ type data struct {
 	Encoding    string  `json:"encoding,omitempty"` // utf8, base64
 	ContentType string  `json:"content_type,omitempty"`
 
-	Raw json.RawMessage `json:"raw,omitempty"`
+	// Last comes raw, what the platform itself sent; see seal.
 }
 
 type installation struct {
@@ -131,11 +131,13 @@ func seal(ev Event, node Node, raw bool) (body []byte, typ string, err error) {
 	if e.Payload != nil {
 		env.Data.Payload, env.Data.Encoding = payload(e.Payload)
 	}
-	if raw {
-		env.Data.Raw = e.Raw
+	if body, err = marshal(env, len(ev.Body)+512); err != nil {
+		return nil, "", err
 	}
-	body, err = marshal(env)
-	return body, e.Type, err
+	if raw && len(e.Raw) > 0 { // put in as it is: it is most of an event, and was checked when the event was read
+		body = append(append(append(body[:len(body)-len("}}")], `,"raw":`...), e.Raw...), "}}"...)
+	}
+	return body, e.Type, nil
 }
 
 // payload keeps what is text readable. A NUL is valid UTF-8 and valid JSON, but
@@ -157,9 +159,10 @@ func stamp(t time.Time) string {
 }
 
 // marshal is json.Marshal without escapes for HTML: text stays what people typed.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+// It makes room for size bytes at once.
+func marshal(v any, size int) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, size))
+	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("write envelope: %w", err)

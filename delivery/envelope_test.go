@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden envelopes anew")
 
 func stored(t testing.TB, e channel.Event) Event {
 	t.Helper()
-	body, err := marshal(e) // as the engine writes it
+	body, err := marshal(e, 0) // as the engine writes it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,7 @@ package delivery
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -82,27 +79,23 @@ func (d *Dispatcher) pick(now instant) []*pick {
 		l.check(now)
 		l.window.hold.tidy(l.window)
 	}
-	for range d.order {
-		t := d.order[d.turn%len(d.order)]
-		d.turn++
-		for len(picks) < fetchMax && t.room(d) {
-			ok, probe := t.admits(now)
-			if !ok {
-				break
-			}
-			p := d.choose(t, probe, now)
-			if p == nil {
-				break
-			}
-			picks = append(picks, p)
+	for idle := 0; idle < len(d.order) && len(picks) < fetchMax; d.turn++ {
+		if p := d.choose(d.order[d.turn%len(d.order)], now); p != nil {
+			picks, idle = append(picks, p), 0
+		} else {
+			idle++
 		}
 	}
-	d.turn++ // another one is first next time
 	return picks
 }
 
-// choose takes the next delivery of a target; nil: there is none.
-func (d *Dispatcher) choose(t *target, probe bool, now instant) *pick {
+// choose takes the next delivery of a target; nil: there is none, or no room, or
+// the target is not to be called now.
+func (d *Dispatcher) choose(t *target, now instant) *pick {
+	ok, probe := t.admits(now)
+	if !ok || !t.room(d) {
+		return nil
+	}
 	if l := t.second; l != nil && probe {
 		t.second = nil
 		if !l.window.hold.leaving && l.flying == nil && len(l.entries) > 1 && !l.entries[1].marking && l.entries[1].due <= now {
@@ -145,8 +138,8 @@ func (t *target) next(now instant) *lane {
 // follow picks the delivery that the goroutine of a finished call of t goes on
 // with; nil: none, or one whose event is to be read first, together with others.
 func (d *Dispatcher) follow(t *target, now instant) *pick {
-	if !d.sends(now) || !t.room(d) || t.state != Closed || d.inFlight+1 >= d.opts.Total {
-		return nil // it is somebody else's turn
+	if !d.sends(now) || t.state != Closed || !t.room(d) || len(d.order) > 1 && d.inFlight >= d.opts.Total/2 {
+		return nil // the last: another target may want the place
 	}
 	l := t.next(now)
 	if l == nil {
@@ -277,61 +270,5 @@ func (d *Dispatcher) forget(e *entry) {
 	if e.event != nil {
 		d.ahead -= len(e.event.Body)
 		e.event = nil
-	}
-}
-
-// call makes one attempt, settles it, and returns what its goroutine does next.
-func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
-	started := time.Now()
-	if p.event == nil {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: "its event is not in the store any more"}, 0)
-	}
-	if p.tooOld != "" {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: p.tooOld}, 0)
-	}
-	body, typ, err := seal(*p.event, d.opts.Node, !p.target.NoRaw)
-	if err != nil {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: err.Error()}, 0)
-	}
-	limited, cancel := context.WithTimeout(ctx, p.target.Timeout)
-	defer cancel()
-	d.mu.Lock()
-	broken := p.broken
-	p.cancel = cancel
-	attempt := p.entry.attempts + 1
-	d.mu.Unlock()
-	r := Result{Outcome: Aborted}
-	if !broken {
-		r = d.deliver(limited, p, Delivery{
-			ID: p.entry.webhookID, EventID: p.event.ID, Type: typ, Installation: p.event.Installation,
-			Attempt: attempt, Replay: p.entry.replay, Envelope: body,
-		})
-	}
-	if errors.Is(limited.Err(), context.Canceled) && (r.Outcome == Broken || r.Outcome == Slow || r.Outcome == Down) {
-		r = Result{Outcome: Aborted} // a sink that does not know better
-	}
-	return d.settle(ctx, p, r, time.Since(started))
-}
-
-// deliver keeps a sink's panic from everybody else.
-func (d *Dispatcher) deliver(ctx context.Context, p *pick, v Delivery) (r Result) {
-	defer func() {
-		if x := recover(); x != nil {
-			d.log.LogAttrs(ctx, slog.LevelError, "sink panicked", slog.String("target", p.target.Name), slog.Any("panic", x), slog.String("stack", string(debug.Stack())))
-			r = Result{Outcome: Broken, Reason: fmt.Sprintf("panic: %v", x)}
-		}
-	}()
-	return p.target.sink.Deliver(ctx, v)
-}
-
-// breakOff ends the calls of a hold.
-func (d *Dispatcher) breakOff(h *hold) {
-	for _, e := range h.busy {
-		if p := e.pick; p != nil {
-			p.broken = true
-			if p.cancel != nil {
-				p.cancel()
-			}
-		}
 	}
 }

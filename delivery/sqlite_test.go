@@ -182,6 +182,7 @@ func BenchmarkDispatchSQLite(b *testing.B) {
 	for _, lanes := range []int{1, 64} {
 		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
 			const n = 10_000
+			var r delivery.Rates
 			for b.Loop() {
 				s := open(b, filepath.Join(b.TempDir(), "leasehold.db"))
 				s.say(b, n, lanes)
@@ -193,11 +194,9 @@ func BenchmarkDispatchSQLite(b *testing.B) {
 				stop()
 				_ = s.Close()
 				plain := delivery.Post(b, srv.URL, body.Load().([]byte), lanes, n)
-				b.ReportMetric(n/took.Seconds(), "events/s")
-				b.ReportMetric(n/plain.Seconds(), "plain/s")
-				b.ReportMetric(plain.Seconds()/took.Seconds(), "ratio")
-				b.ReportMetric(0, "ns/op")
+				r.Add(n, took, plain)
 			}
+			r.Report(b)
 		})
 	}
 }
