@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -220,6 +221,39 @@ func TestDamage(t *testing.T) {
 		})
 	}
 
+	t.Run("its log stays beside it, unfolded, when the process before was killed", func(t *testing.T) {
+		s := openTest(t, Options{})
+		term := grant(t, s, "i")
+		for n := range 40 {
+			take(t, s, term, fmt.Sprint(n))
+		}
+		must(t, s.c.outside(t.Context(), checkpoint))
+		take(t, s, term, "in the log alone")
+		dead := filepath.Join(t.TempDir(), "leasehold.db") // as a kill would leave it
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(s.path + suffix)
+			must(t, err)
+			if suffix == "" {
+				copy(b[4096:], bytes.Repeat([]byte{0xA5}, len(b)))
+			}
+			must(t, os.WriteFile(dead+suffix, b, 0o600))
+		}
+		before := contents(t, dead)
+		_, err := Open(t.Context(), dead, Options{ReserveBytes: -1})
+		want(t, "kind", fault.Of(err), fault.Corrupt)
+		want(t, "database and log unchanged", contents(t, dead), before)
+	})
+
+	t.Run("found while it works, it is closed without folding the log into it", func(t *testing.T) {
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "leasehold.db"), Options{ReserveBytes: -1})
+		must(t, err)
+		take(t, s, grant(t, s, "i"), "1")
+		_ = s.judge(corruptError(s.path, errors.New("a page is wrong"))) // as a statement would find it
+		before := contents(t, s.path)
+		must(t, s.Close())
+		want(t, "database and log unchanged", contents(t, s.path), before)
+	})
+
 	t.Run("found while it works, it ends all writing for ever", func(t *testing.T) {
 		s := openTest(t, Options{})
 		term := grant(t, s, "i")
@@ -265,6 +299,17 @@ func TestDamage(t *testing.T) {
 		must(t, err)
 		want(t, "left after its end", left, false)
 	})
+}
+
+// contents are the bytes of a database and of its log.
+func contents(t testing.TB, path string) (all string) {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		must(t, err)
+		all += fmt.Sprintf("%d bytes of %s %x\n", len(b), suffix, sha256.Sum256(b))
+	}
+	return all
 }
 
 func TestForeignDatabase(t *testing.T) {

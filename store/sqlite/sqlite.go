@@ -59,6 +59,7 @@ type Store struct {
 	lock *fileLock // nil: opened by Shared
 	keep *sql.Conn // open as long as the store is
 	c    *committer
+	last *sql.DB // closed after all the others; nil when they may fold the log in
 
 	version   atomic.Int64                          // grows with whatever List shows
 	structure atomic.Int64                          // grows with installations, leases and sessions
@@ -166,6 +167,14 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 			return err
 		}
 	}
+	if err := s.spareLog(ctx); err != nil {
+		return err
+	}
+	if sole {
+		if err := s.examine(ctx, s.last, state); err != nil {
+			return err
+		}
+	}
 	pool, err := sql.Open("sqlite", dsn(s.path, dsnWrite))
 	if err != nil {
 		return err
@@ -173,11 +182,6 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	pool.SetMaxOpenConns(1)
 	w := &writer{pool: pool}
 	s.c = newCommitter(s, w)
-	if sole {
-		if err := s.examine(ctx, pool, state); err != nil {
-			return err
-		}
-	}
 	m := &migrator{db: pool, path: s.path, from: migrations(), now: s.opt.Now(), log: s.log}
 	if err := m.run(ctx); err != nil {
 		return err
@@ -202,9 +206,25 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 		return err
 	}
 	s.files.Store(f)
+	if err := s.last.Close(); err != nil {
+		return err
+	}
+	s.last = nil
 	s.ensureReserve()
 	go s.c.run()
 	return nil
+}
+
+// spareLog opens a connection that can only read, to be closed last. Whichever
+// closes last folds the log into the database and deletes it; what cannot be
+// opened, a damaged or a newer database above all, is to stay as it is.
+func (s *Store) spareLog(ctx context.Context) (err error) {
+	if s.last, err = sql.Open("sqlite", dsn(s.path, dsnRead+"&mode=ro")); err != nil {
+		return err
+	}
+	s.last.SetMaxOpenConns(1)
+	var n int // it uses the log once it has asked something
+	return s.last.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&n)
 }
 
 func openReads(path string) (*sqlx.DB, error) {
@@ -233,13 +253,17 @@ func keepOpen(ctx context.Context, db *sqlx.DB) (*sql.Conn, error) {
 }
 
 // Close finishes the writes that wait, folds the log into the database, and
-// gives the lock up. Calls made after it fail; closing again does nothing.
+// gives the lock up; a damaged database is left as it is. Calls made after it
+// fail; closing again does nothing.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
 	close(s.c.quit)
 	<-s.c.done
+	if s.broken() != nil {
+		_ = s.spareLog(background) // it may read damage: it has used the log all the same
+	}
 	errs := []error{s.keep.Close(), s.db.Close()}
 	if s.broken() == nil && s.lock != nil && s.c.w.conn != nil {
 		// Only here: it would block the writer for as long as anybody reads.
@@ -265,6 +289,9 @@ func (s *Store) abandon() error {
 	}
 	if s.c != nil {
 		errs = append(errs, s.c.w.close(false), s.c.w.pool.Close())
+	}
+	if s.last != nil {
+		errs = append(errs, s.last.Close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())
