@@ -28,7 +28,8 @@ type accept struct {
 }
 
 // Accept implements engine.Store. An event whose installation does not ride on
-// the term's refuses the batch: fault.Invalid.
+// the term's refuses the batch: fault.Invalid. Nobody may change the bodies any
+// more, not even after ctx has ended: they may still be waiting to be written.
 func (s *Store) Accept(ctx context.Context, r engine.AcceptRequest) (engine.Accepted, error) {
 	if err := s.accepting(); err != nil {
 		return engine.Accepted{}, fmt.Errorf("accept for %s: %w", r.Term.Installation, err)

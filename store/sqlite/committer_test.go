@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,7 +15,6 @@ import (
 	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"leasehold/admin"
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
@@ -331,71 +329,4 @@ func walBytes(t *testing.T, s *Store) []byte {
 	b, err := os.ReadFile(s.path + "-wal")
 	must(t, err)
 	return b
-}
-
-func TestFaults(t *testing.T) {
-	for what, c := range map[string]struct {
-		code int
-		kind fault.Kind
-		says string
-	}{
-		"busy":          {sqlite3.SQLITE_BUSY, fault.Busy, "fuser"},
-		"busy snapshot": {sqlite3.SQLITE_BUSY_SNAPSHOT, fault.Busy, "fuser"},
-		"locked":        {sqlite3.SQLITE_LOCKED, fault.Busy, "fuser"},
-		"full":          {sqlite3.SQLITE_FULL, fault.Full, "free some space"},
-		"read-only":     {sqlite3.SQLITE_READONLY, fault.ReadOnly, "mounted read-write"},
-		"cannot open":   {sqlite3.SQLITE_CANTOPEN, fault.ReadOnly, "check the owner"},
-		"i/o":           {sqlite3.SQLITE_IOERR, fault.ReadOnly, "file system check"},
-		"short read":    {sqlite3.SQLITE_IOERR_SHORT_READ, fault.ReadOnly, "file system check"},
-		"sync":          {sqlite3.SQLITE_IOERR_FSYNC, fault.ReadOnly, "file system check"},
-		"corrupt":       {sqlite3.SQLITE_CORRUPT, fault.Corrupt, "restore a backup"},
-		"no database":   {sqlite3.SQLITE_NOTADB, fault.Corrupt, "restore a backup"},
-		"too big":       {sqlite3.SQLITE_TOOBIG, fault.Invalid, "larger"},
-		"constraint":    {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY, fault.Internal, ""},
-		"datatype":      {sqlite3.SQLITE_CONSTRAINT_DATATYPE, fault.Internal, ""},
-		"misuse":        {sqlite3.SQLITE_MISUSE, fault.Internal, ""},
-	} {
-		t.Run("a code has its kind and the next step: "+what, func(t *testing.T) {
-			err := classify("/data/leasehold.db", fmt.Errorf("step: %w", driverError(c.code)))
-			want(t, "kind", fault.Of(err), c.kind)
-			wantText(t, err, c.says)
-			if c.kind != fault.Internal && c.kind != fault.Invalid {
-				wantText(t, err, "/data/leasehold.db")
-			}
-		})
-	}
-	t.Run("what is not SQLite's stays what it is", func(t *testing.T) {
-		for _, err := range []error{nil, context.Canceled, engine.ErrFenced, noInstallation("i")} {
-			want(t, "error", classify("x", err), err)
-		}
-	})
-}
-
-func TestListSpeed(t *testing.T) {
-	t.Run("ten thousand rows are listed quickly, and not read again while nothing changes", func(t *testing.T) {
-		s := openTest(t, Options{})
-		var rows []admin.Installation
-		for n := range 10_000 {
-			rows = append(rows, admin.Installation{ID: fmt.Sprintf("installation-%05d", n), Type: "websocket", Enabled: true, Config: []byte(`{"url":"wss://example.org/` + strings.Repeat("x", 80) + `"}`)})
-		}
-		_, _, _, err := s.Reconcile(t.Context(), rows)
-		must(t, err)
-		began := time.Now()
-		snap, err := s.List(t.Context(), 0)
-		must(t, err)
-		took := time.Since(began)
-		want(t, "rows", len(snap.Installations), len(rows))
-		began = time.Now()
-		const asked = 1000
-		for range asked {
-			again, err := s.List(t.Context(), snap.Version)
-			must(t, err)
-			want(t, "unchanged", again.Unchanged, true)
-		}
-		each := time.Since(began) / asked
-		t.Logf("10,000 rows listed in %v, found unchanged in %v", took, each)
-		if each > took/10 {
-			t.Errorf("got %v for an unchanged list and %v for a whole one, want a tenth at most", each, took)
-		}
-	})
 }
