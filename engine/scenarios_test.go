@@ -241,13 +241,20 @@ func unsafeIntervals(r *rig) {
 }
 
 func noTokenInLogs(r *rig) {
-	s := r.sole()
+	s := r.shared()
 	r.install(s, "acme")
 	r.platform.set("acme", rule{run: func(context.Context, *channel.Link) error { return errors.New("refused") }})
 	n := r.start("a", s)
 	pass(10 * time.Minute)
 	session := n.sup.Status().Session
+	if err := s.EndSession(r.Context(), session); err != nil { // its next renewal says so
+		r.Fatal(err)
+	}
+	pass(time.Minute)
 	n.finish()
+	if !strings.Contains(r.logs.String(), "renew session failed") {
+		r.Error("got no failed renewal in the log, want one to look through")
+	}
 	if logs := r.logs.String(); strings.Contains(logs, secretToken) || strings.Contains(logs, session) {
 		r.Error("got a token of the platform or of the lease in the log, want none")
 	}

@@ -110,7 +110,7 @@ func (s *Store) RenewSession(ctx context.Context, id string, ttl time.Duration) 
 		return err
 	})
 	if err != nil {
-		return engine.Session{}, failed("renew session "+id, err)
+		return engine.Session{}, failed("renew the session", err)
 	}
 	return out, nil
 }
@@ -143,7 +143,7 @@ func (s *Store) DrainSession(ctx context.Context, id string) error {
 		}
 		return err
 	})
-	return failed("drain session "+id, err)
+	return failed("drain the session", err)
 }
 
 // EndSession implements engine.Store.
@@ -153,7 +153,7 @@ func (s *Store) EndSession(ctx context.Context, id string) error {
 		w.bump = n > 0
 		return err
 	})
-	return failed("end session "+id, err)
+	return failed("end the session", err)
 }
 
 // Reap implements engine.Store.
