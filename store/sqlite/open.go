@@ -187,7 +187,7 @@ func (s *Store) Close() error {
 	}
 	close(s.c.quit)
 	<-s.c.done
-	if s.broken() != nil {
+	if fault.Is(s.broken(), fault.Corrupt) {
 		_ = s.spareLog(background) // it may read damage: it has used the log all the same
 	}
 	errs := []error{s.keep.Close(), s.db.Close()}
