@@ -15,10 +15,11 @@ PLATFORMS = linux/amd64 linux/arm64 linux/arm windows/amd64 darwin/arm64
 
 FUZZTIME ?= 10s
 SEEDS ?= 10000
+KILLS ?= 200
 TESTFLAGS ?=
 
 .DEFAULT_GOAL = help
-.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim ci clean
+.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim soak ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,9 @@ demo: build ## build, and watch one event travel (Ctrl-C ends it)
 
 sim: ## simulate SEEDS (10000) runs of the engine's core
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./engine -run TestSimulation -sim.seeds $(SEEDS)
+
+soak: ## kill the program KILLS (200) times under load, 200 events for each kill
+	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/
 
 ci: ## all that a change must pass; .ci/run
 	@bash .ci/run

@@ -1,0 +1,126 @@
+//go:build unix
+
+package evidence_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"leasehold/channel/websocket/websocketfake"
+)
+
+// takeoverWithin is what the second copy may take after the death of the first.
+const takeoverWithin = time.Second
+
+func TestTwoCopies(t *testing.T) {
+	t.Run("under load the second copy waits, says for whom, and goes on within a second of a kill", func(t *testing.T) {
+		w := newWorld(t, "", 5)
+		holder := w.start()
+		w.connected()
+		for range 3 {
+			next := w.start()
+			next.saying(`"waiting for the store"`, fmt.Sprintf("process %d on ", holder.pid()))
+			acks := w.steps.nth(websocketfake.StepAck, 1+rand.N(50))
+			w.say(20)
+			w.reach(acks)
+			holder.kill()
+			w.steps.begin() // the holder's connections were counted before
+			var took time.Duration
+			await(t, 20*time.Second, func() (_ string, ok bool) {
+				took, ok = w.steps.back()
+				return "the second copy has no connection", ok
+			})
+			bound := takeoverWithin
+			if raced {
+				bound = racedBackWithin
+			}
+			if took >= bound {
+				t.Errorf("got %v until the first connection of the second copy, want less than %v", took, bound)
+			}
+			next.saying(`"store taken over"`)
+			t.Logf("first connection %v after the death of the holder", took.Round(time.Millisecond))
+			holder = next
+		}
+		w.arrived(time.Minute)
+		holder.stop()
+		w.judge()
+	})
+}
+
+func TestStandingStill(t *testing.T) {
+	t.Run("a process that stands still for five seconds loses nothing, neither its connections nor its store", func(t *testing.T) {
+		w := newWorld(t, "", 10)
+		p := w.start()
+		w.connected()
+		other := w.start()
+		other.saying(`"waiting for the store"`, fmt.Sprintf("process %d on ", p.pid()))
+		acks := w.steps.nth(websocketfake.StepAck, 50)
+		w.say(20)
+		w.reach(acks)
+		p.signal(syscall.SIGSTOP)
+		for range 50 {
+			w.say(1)
+			pause(t, 100*time.Millisecond)
+		}
+		acked := w.acked()
+		p.signal(syscall.SIGCONT)
+		if acked == w.pushed {
+			t.Errorf("got all %d acknowledged while it stood still, want some not", acked)
+		}
+		w.arrived(time.Minute)
+		p.saying(`"the process stood still"`)
+		other.alive()
+		for _, bot := range w.bots {
+			want(t, "connections of "+bot, len(w.platform.Connections(bot)), 1)
+		}
+		w.kept()
+		other.stop()
+		p.stop()
+		w.judge()
+	})
+}
+
+func TestAskedToStop(t *testing.T) {
+	t.Run("SIGTERM under load is a success within the drain time, says goodbye, and loses nothing", func(t *testing.T) {
+		w := newWorld(t, "", 10)
+		var slowest time.Duration
+		const rounds = 5
+		left := 0
+		for range rounds {
+			p := w.start()
+			acks := w.steps.nth(websocketfake.StepAck, 1+rand.N(300))
+			w.say(40)
+			w.reach(acks)
+			asked := time.Now()
+			p.signal(syscall.SIGTERM)
+			for !p.over() { // they do not stop for us
+				w.say(1)
+				pause(t, time.Millisecond)
+			}
+			want(t, "exit code", p.exit(0), 0)
+			slowest = max(slowest, time.Since(asked))
+			w.kept()
+			left += w.pushed - w.acked()
+		}
+		if slowest >= drainTimeout {
+			t.Errorf("got a stop that took %v, want less than %v", slowest, drainTimeout)
+		}
+		if left == 0 {
+			t.Error("got everything acknowledged at every stop, want load")
+		}
+		p := w.start()
+		w.arrived(time.Minute)
+		p.stop()
+		w.judge()
+		for _, bot := range w.bots {
+			for _, c := range w.platform.Connections(bot) {
+				want(t, "close code that "+bot+" heard", c.CloseCode, 1001)
+			}
+		}
+		t.Logf("%d events, %d stops under load, the slowest in %v; %d events left for the next process; %d webhooks repeated",
+			w.pushed, rounds, slowest.Round(time.Millisecond), left, w.program.repeats)
+	})
+}

@@ -1,0 +1,144 @@
+//go:build unix
+
+package evidence_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"leasehold/channel/websocket/websocketfake"
+)
+
+const (
+	// killsEnv is how often the process is killed; "make soak" says 200.
+	killsEnv = "LEASEHOLD_KILLS"
+	// defaultKills take about half a minute.
+	defaultKills = 25
+	// perLife is what all bots together say between two kills: 40,000 in 200.
+	perLife = 200
+	killed  = 20 // bots
+	// backWithin is what the first connection may take after the process was
+	// executed.
+	backWithin = time.Second
+	// racedBackWithin is that for a program with the race detector in it, which
+	// makes SQLite ten times slower.
+	racedBackWithin = 10 * time.Second
+)
+
+func TestKilled(t *testing.T) {
+	t.Run("what was acknowledged is stored once and delivered under one id, however often and whenever the process is killed", func(t *testing.T) {
+		kills := defaultKills
+		if text := os.Getenv(killsEnv); text != "" {
+			n, err := strconv.Atoi(text)
+			must(t, err)
+			kills = n
+		}
+		w := newWorld(t, "", killed)
+		rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+		// One in a hundred fails, once: its second try is due after 5 s, a third one
+		// would be after half a minute.
+		w.program.answer = func(event string) int {
+			if w.program.failed[event] || rng.Float64() >= 0.01 {
+				return 0
+			}
+			w.program.failed[event] = true
+			return http.StatusInternalServerError
+		}
+		began := time.Now()
+		var back []time.Duration
+		for range kills {
+			w.say(perLife / killed / 2)
+			p := w.start()
+			w.until(p, w.moment(), perLife/killed/2)
+			p.kill()
+			if d, ok := w.steps.back(); ok {
+				back = append(back, d)
+			}
+		}
+		lived := time.Since(began)
+		p := w.start()
+		w.arrived(5 * time.Minute)
+		w.connected()
+		d, _ := w.steps.back()
+		back = append(back, d)
+		drained := time.Since(began) - lived
+		p.stop()
+		w.judge()
+
+		slices.Sort(back)
+		bound := backWithin
+		if raced {
+			bound = racedBackWithin
+		}
+		if slowest := back[len(back)-1]; slowest >= bound {
+			t.Errorf("first connection after the start: got %v at the slowest, want less than %v", slowest, bound)
+		}
+		if len(back) < kills/3 {
+			t.Errorf("got a connection in %d of %d lives, want one in most", len(back), kills+1)
+		}
+		t.Logf("%d events over %d installations, %d kills (%d before the first connection) in %v, the rest delivered in %v",
+			w.pushed, killed, kills, kills+1-len(back), lived.Round(time.Millisecond), drained.Round(time.Millisecond))
+		t.Logf("first connection after the start of %d processes: median %v, slowest %v", len(back), back[len(back)/2].Round(time.Millisecond), back[len(back)-1].Round(time.Millisecond))
+		t.Logf("platform: %d connections, %d events sent; program: %d requests, %d answered 500, %d of what it had already",
+			w.steps.total(websocketfake.StepUpgrade), w.steps.total(websocketfake.StepEvent), w.program.requests, w.program.refused, w.program.repeats)
+	})
+}
+
+// moment is when the next kill comes: right after the start, at any time, or at
+// some step of either end, which is where it hurts.
+func (w *world) moment() <-chan struct{} {
+	after := func(d time.Duration) <-chan struct{} {
+		over := make(chan struct{})
+		timer := time.AfterFunc(d, func() { close(over) })
+		w.Cleanup(func() { timer.Stop() })
+		return over
+	}
+	switch rand.N(4) {
+	case 0:
+		return after(rand.N(80 * time.Millisecond))
+	case 1:
+		return after(rand.N(1200 * time.Millisecond))
+	default:
+		all := append(websocketfake.Steps(), stepRequest, stepAnswer)
+		step := all[rand.N(len(all))]
+		most := perLife
+		if step == websocketfake.StepDial || step == websocketfake.StepUpgrade || step == websocketfake.StepHello || step == websocketfake.StepPing {
+			most = len(w.bots)
+		}
+		return w.steps.nth(step, 1+rand.N(most))
+	}
+}
+
+// lifetime ends a life in which the step that was waited for does not come.
+const lifetime = 3 * time.Second
+
+// until lets the bots speak, n more times each, until the moment has come.
+func (w *world) until(p *process, moment <-chan struct{}, n int) {
+	w.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(lifetime)
+	defer late.Stop()
+	defer func() { w.say(n) }() // what was not said yet waits for the next life
+	for {
+		select {
+		case <-moment:
+			return
+		case <-late.C:
+			return
+		case <-p.ended:
+			w.Fatal(fmt.Sprintf("process %d ended by itself: %v\n%s", p.pid(), p.cmd.ProcessState, p.tail()))
+		case <-tick.C:
+			if n > 0 {
+				w.say(1)
+				n--
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package evidence_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"leasehold/delivery"
+)
+
+// row is an event with its delivery, as the tables have it.
+type row struct {
+	seq      int64
+	webhook  string
+	state    delivery.State
+	attempts int
+}
+
+// rows reads the tables of a database beside whoever has it open, without our own
+// code. An event that is there twice fails the test.
+func rows(t testing.TB, path string) map[string]row {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_query_only=1&_busy_timeout=5000")
+	must(t, err)
+	all := map[string]row{}
+	err = func() error {
+		got, err := db.QueryContext(t.Context(),
+			`SELECT e.event_id, e.seq, d.webhook_id, d.state, d.attempts FROM event e LEFT JOIN delivery d ON d.event_seq = e.seq ORDER BY e.seq`)
+		if err != nil {
+			return err
+		}
+		for got.Next() {
+			var id string
+			var webhook sql.NullString
+			var state, attempts sql.NullInt64
+			var r row
+			if err := got.Scan(&id, &r.seq, &webhook, &state, &attempts); err != nil {
+				return errors.Join(err, got.Close())
+			}
+			if !webhook.Valid {
+				t.Errorf("%s is stored without its delivery, want both or none", id)
+			}
+			r.webhook, r.state, r.attempts = webhook.String, delivery.State(state.Int64), int(attempts.Int64)
+			if was, twice := all[id]; twice {
+				t.Errorf("%s is stored as %d and as %d, want it once", id, was.seq, r.seq)
+			}
+			all[id] = r
+		}
+		return errors.Join(got.Err(), got.Close())
+	}()
+	must(t, errors.Join(err, db.Close()))
+	return all
+}

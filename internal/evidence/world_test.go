@@ -1,0 +1,194 @@
+//go:build unix
+
+package evidence_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"leasehold/channel/websocket/websocketfake"
+	"leasehold/delivery"
+)
+
+// world is what stands around the process: a platform that speaks, a program that
+// takes webhooks, and the folder in which the process lives.
+type world struct {
+	*testing.T
+	dir      string // leasehold.toml and the data folder
+	logs     string // what the processes said, one file each
+	lives    int
+	platform *websocketfake.Server
+	program  *program
+	bots     []string
+	steps    *steps
+	pushed   int
+}
+
+// ghost is how long after a kill the kernel may take to close the sockets of the
+// dead, as the platform sees it.
+const ghost = 500 * time.Millisecond
+
+// newWorld makes a world with a number of bots in a new folder under parent; "" =
+// the system's temporary one.
+func newWorld(t *testing.T, parent string, bots int) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp(parent, "lh-") // short: a socket's path has 107 bytes
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	w := &world{T: t, dir: dir, logs: t.TempDir(), program: newProgram(), steps: newSteps()}
+	w.program.step = w.steps.take
+
+	server := httptest.NewServer(w.program)
+	t.Cleanup(server.Close)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	w.platform = websocketfake.New(websocketfake.Options{Grace: ghost, Step: func(_, step string) { w.steps.take(step) }})
+	served := make(chan error, 1)
+	go func() { served <- w.platform.Serve(l) }()
+	t.Cleanup(func() {
+		w.platform.Close()
+		if err := <-served; err != nil {
+			t.Errorf("the platform: %v", err)
+		}
+	})
+
+	var config strings.Builder
+	fmt.Fprintf(&config, "[node]\nname = \"evidence\"\ndata_dir = \"data\"\n[[target]]\nname = \"app\"\ntype = \"http\"\nevents = [\"*\"]\nurl = %q\n", server.URL)
+	for n := range bots {
+		bot := fmt.Sprintf("bot%02d", n)
+		w.bots = append(w.bots, bot)
+		fmt.Fprintf(&config, installation, bot, l.Addr(), bot)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "leasehold.toml"), []byte(config.String()), 0o600))
+	return w
+}
+
+const installation = `
+[[installation]]
+id = "%s"
+type = "websocket"
+[installation.config]
+url = "ws://%s/bot/%s"
+ready_when = { pointer = "/type", equals = "hello" }
+ack = '{"type":"ack","id":{{id}}}'
+pointers = { id = "/id", type = "/type", text = "/text", conversation = "/conversation" }
+`
+
+func (w *world) data(name string) string { return filepath.Join(w.dir, "data", name) }
+func (w *world) database() string        { return w.data("leasehold.db") }
+
+// say has every bot say n more things.
+func (w *world) say(n int) {
+	for _, bot := range w.bots {
+		w.platform.Push(bot, n)
+	}
+	w.pushed += n * len(w.bots)
+}
+
+// connected waits until every bot is.
+func (w *world) connected() {
+	w.Helper()
+	await(w.T, 20*time.Second, func() (string, bool) {
+		n := w.platform.Live("")
+		return fmt.Sprintf("got %d connections, want %d", n, len(w.bots)), n == len(w.bots)
+	})
+}
+
+// reach waits for a step that must come.
+func (w *world) reach(step <-chan struct{}) {
+	w.Helper()
+	late := time.NewTimer(20 * time.Second)
+	defer late.Stop()
+	select {
+	case <-step:
+	case <-late.C:
+		w.Fatal("the step that was waited for does not come within 20 s")
+	}
+}
+
+// acked counts what the platform was told to forget.
+func (w *world) acked() (n int) {
+	for _, bot := range w.bots {
+		n += w.platform.AckedCount(bot)
+	}
+	return n
+}
+
+// arrived waits until all that was said was acknowledged and taken.
+func (w *world) arrived(patience time.Duration) {
+	w.Helper()
+	await(w.T, patience, func() (string, bool) {
+		acked, taken := w.acked(), w.program.taken()
+		return fmt.Sprintf("got %d acknowledged and %d taken, want %d", acked, taken, w.pushed), acked == w.pushed && taken == w.pushed
+	})
+}
+
+// kept checks that all that was acknowledged is stored, once.
+func (w *world) kept() map[string]row {
+	w.Helper()
+	stored := rows(w.T, w.database())
+	for _, bot := range w.bots {
+		lost := 0
+		for _, event := range w.platform.Acked(bot) {
+			if _, ok := stored[event]; ok {
+				continue
+			}
+			if lost++; lost <= 3 {
+				w.Errorf("%s was acknowledged and is not stored", event)
+			}
+		}
+		if lost > 0 {
+			w.Errorf("%s: got %d events lost, want none", bot, lost)
+		}
+	}
+	return stored
+}
+
+// judge checks, after everything has arrived and the process has stopped, the
+// books of both ends against each other and against the tables.
+func (w *world) judge() {
+	w.Helper()
+	stored := w.kept()
+	want(w.T, "events in the store", len(stored), w.pushed)
+	for event, r := range stored {
+		if r.state != delivery.Delivered {
+			w.Errorf("%s: got %v, want it delivered", event, r.state)
+		}
+		if id := w.program.id(event); id != r.webhook {
+			w.Errorf("%s: got webhook id %q, the store has %q", event, id, r.webhook)
+		}
+	}
+	for _, c := range w.program.complaints() {
+		w.Error(c)
+	}
+	w.single()
+}
+
+// single checks that no bot ever had two connections, nor broke the protocol.
+func (w *world) single() {
+	w.Helper()
+	for _, bot := range w.bots {
+		if n := w.platform.MaxConcurrent(bot); n > 1 {
+			w.Errorf("%s: got %d connections at once, want one", bot, n)
+		}
+		for _, v := range w.platform.Violations(bot) {
+			w.Errorf("%s: %s", bot, v)
+		}
+	}
+}
+
+// status asks the running process for the state of everything.
+func (w *world) status(ctx context.Context) (string, int) {
+	w.Helper()
+	if err := ctx.Err(); err != nil {
+		w.Fatal(err)
+	}
+	return w.tell("status")
+}
