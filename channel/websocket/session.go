@@ -21,7 +21,7 @@ const (
 	writeTimeout = 10 * time.Second
 	// polite bounds the goodbye, commits included: well within channel.Goodbye, and
 	// short enough that a mute platform does not hold up a restart.
-	polite = 900 * time.Millisecond
+	polite = 700 * time.Millisecond
 	// lastWords is how long a broken write waits for the reader, which often hears
 	// the platform's reason right behind it.
 	lastWords = time.Second

@@ -1,0 +1,104 @@
+package channeltest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"leasehold/channel"
+)
+
+// stepCases are what every type promises at each step of its protocol.
+var stepCases = []stepCase{
+	{"a cut loses nothing and repeats nothing", func(b *box, step string) { b.breakAt(step, b.faults.Cut) }},
+	{"a half-closed connection loses nothing and repeats nothing", func(b *box, step string) { b.breakAt(step, b.faults.HalfClose) }},
+	{"a mute connection is noticed within the stated bound", muteAt},
+	{"a stop over a mute connection takes less than a second", stopAt},
+}
+
+// breakAt breaks the connection at a step, and wants every event all the same:
+// three times over in simulated time, once where the waits are real.
+func (b *box) breakAt(step string, fault func()) {
+	var ids []string
+	times := 3
+	if !b.bubble {
+		times = 1
+	}
+	b.steps.when(step, fault)
+	b.start()
+	for i := range times {
+		ids = append(ids, b.platform.Push(account, 5)...)
+		b.within(3*time.Minute, "every event kept once and acknowledged", func() bool { return b.delivered(ids...) })
+		if i < times-1 {
+			b.steps.when(step, fault)
+		}
+	}
+	b.passed(step)
+}
+
+// passed fails when the step was never seen: then nothing was broken there.
+func (b *box) passed(step string) {
+	b.Helper()
+	if b.steps.count(step) == 0 {
+		b.Errorf("the step %s was never seen", step)
+	}
+}
+
+// muteAt makes the connection mute at a step and wants it noticed, and replaced.
+func muteAt(b *box, step string) {
+	var muted atomic.Bool
+	b.steps.when(step, func() {
+		muted.Store(true)
+		b.faults.BlackholeExisting()
+	})
+	ids := b.platform.Push(account, 5)
+	b.start()
+	b.within(time.Minute, "the step "+step, muted.Load)
+	b.pass(100 * time.Millisecond) // what was on its way has arrived
+	before := b.platform.Connections(account)
+	b.within(b.deaf(), "noticed", func() bool {
+		return b.link().Attempts > 0 || b.platform.Connections(account) > before
+	})
+	b.within(time.Minute, "every event kept once and acknowledged", func() bool { return b.delivered(ids...) })
+	b.passed(step)
+}
+
+const (
+	// handshake bounds a connection that was never ready: ten seconds to dial,
+	// thirty until the platform has said so.
+	handshake = 40 * time.Second
+	// quickDeaf bounds a connection that was ready under a quick configuration: three
+	// seconds, and two for a busy machine.
+	quickDeaf = 5 * time.Second
+)
+
+// deaf is the bound for noticing that the connection is mute now.
+func (b *box) deaf() time.Duration {
+	switch {
+	case !b.connected():
+		return handshake
+	case b.bubble:
+		return b.h.Spec.Deaf
+	default:
+		return quickDeaf
+	}
+}
+
+// stopAt stops the node while the line is dead.
+func stopAt(b *box, step string) {
+	stopped := make(chan struct{})
+	b.steps.when(step, func() {
+		b.faults.Pause()
+		close(stopped)
+	})
+	b.platform.Push(account, 5)
+	b.start()
+	<-stopped
+	limit := time.Second
+	if !b.bubble {
+		limit = channel.Goodbye // a busy machine takes its time
+	}
+	if took := b.halt(); took >= limit {
+		b.Errorf("got a stop that took %s at %s, want less than %s", took, step, limit)
+	}
+	b.passed(step)
+}
