@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"leasehold/channel"
+	"leasehold/internal/handshake"
 )
 
 // settled is how long a connection must have been ready before the platform's
@@ -25,7 +26,7 @@ func (p *plan) closed(err error, readyFor time.Duration) error {
 		return p.broken(err)
 	}
 	said := fmt.Errorf("the server closed the connection with %d", ce.Code)
-	if reason := p.words(ce.Reason); reason != "" {
+	if reason := p.words.Show(ce.Reason); reason != "" {
 		said = fmt.Errorf("%w: %s", said, reason)
 	}
 	code := fmt.Sprintf("close_%d", ce.Code)
@@ -39,7 +40,7 @@ func (p *plan) closed(err error, readyFor time.Duration) error {
 		}
 		return channel.Recycle(said)
 	case websocket.StatusTryAgainLater:
-		return channel.RateLimited(said, sulk)
+		return channel.RateLimited(said, handshake.Sulk)
 	case websocket.StatusPolicyViolation, websocket.StatusInvalidFramePayloadData, websocket.StatusUnsupportedData, websocket.StatusMessageTooBig:
 		return channel.Rejected(code, fmt.Errorf("%w; check login, subscribe and ack", said))
 	default:
@@ -52,5 +53,5 @@ func (p *plan) broken(err error) error {
 	if errors.Is(err, websocket.ErrMessageTooBig) {
 		return channel.Failed("frame_too_large", fmt.Errorf("a message of more than %d MiB came; the connection cannot go on", readLimit>>20))
 	}
-	return channel.Failed("close_1006", &cleaned{"the connection broke: " + p.words(err.Error()), err})
+	return channel.Failed("close_1006", p.words.Error("the connection broke: ", err))
 }

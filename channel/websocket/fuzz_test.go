@@ -2,11 +2,9 @@ package websocket
 
 import (
 	"encoding/json"
-	"net/http"
 	"testing"
-	"time"
 
-	"leasehold/internal/redact"
+	"leasehold/internal/jsonframe"
 )
 
 func FuzzEvent(f *testing.F) {
@@ -27,7 +25,7 @@ func FuzzEvent(f *testing.F) {
 		_ = p.readyWhen.holds(fr.data, fr.json)
 		_ = anyHolds(p.ignoreWhen, fr.data, fr.json)
 		e, v := p.event(fr, func() string { return "made" })
-		if e.ID == "" || len(e.ID) > maxID || e.Type == "" || len(e.Type) > maxType {
+		if e.ID == "" || len(e.ID) > jsonframe.MaxID || e.Type == "" || len(e.Type) > jsonframe.MaxType {
 			t.Fatalf("got id %q and type %q, want both, bounded", e.ID, e.Type)
 		}
 		if e.Raw != nil && e.Payload != nil {
@@ -37,48 +35,13 @@ func FuzzEvent(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: got an event that JSON cannot hold: %v", data, err)
 		}
-		if ack, ok := p.ack.render(v); ok && fr.json && !json.Valid(ack) {
+		if ack, ok := p.ack.Render(v); ok && fr.json && !json.Valid(ack) {
 			t.Fatalf("%q: got ack %s, want JSON", data, ack)
 		}
 		p.resumes = true
-		if c := p.cursor(v.cursor); c != nil && fr.json && string(p.resumeFrom(c)) == "" {
+		if c := p.cursor(v.Cursor); c != nil && fr.json && string(p.resumeFrom(c)) == "" {
 			t.Fatalf("%q: got cursor %s that does not come back", data, c)
 		}
 		_ = b
-	})
-}
-
-func FuzzWords(f *testing.F) {
-	const secret = "planted-token-1234567890"
-	p := &plan{redact: redact.New()}
-	p.hide(secret)
-	f.Add("token "+secret+" is wrong", 10)
-	f.Add("\xff\x00\n"+secret[:12], 3)
-	f.Fuzz(func(t *testing.T, said string, at int) {
-		if at >= 0 && at < len(said) {
-			said = said[:at] + secret + said[at:]
-		}
-		got := p.words(said)
-		if len(got) > maxWords+len("…") {
-			t.Fatalf("got %d bytes, want at most %d", len(got), maxWords)
-		}
-		for i := 0; i+len(secret) <= len(got); i++ {
-			if got[i:i+len(secret)] == secret {
-				t.Fatalf("%q: got %q, want no secret", said, got)
-			}
-		}
-	})
-}
-
-func FuzzRetryAfter(f *testing.F) {
-	for _, s := range []string{"1", "-1", "99999999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", ""} {
-		f.Add(s, s)
-	}
-	f.Fuzz(func(t *testing.T, after, date string) {
-		got := retryAfter(&http.Response{Header: http.Header{"Retry-After": {after}, "Date": {date}}}, sulk)
-		if got < 0 || got > maxRetryAfter {
-			t.Fatalf("%q, %q: got %s, want 0 to %s", after, date, got, maxRetryAfter)
-		}
-		_ = parseTime(after).Format(time.RFC3339)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"leasehold/channel"
+	"leasehold/internal/jsonframe"
 )
 
 const (
@@ -104,7 +105,7 @@ func (s *session) hear(f frame) error {
 func (s *session) control(f frame) bool {
 	p := s.plan
 	if anyHolds(p.authErrorWhen, f.data, f.json) {
-		s.fail(channel.Rejected("auth", fmt.Errorf("the server refused the credentials: %s; check login and secrets", p.words(string(f.data)))))
+		s.fail(channel.Rejected("auth", fmt.Errorf("the server refused the credentials: %s; check login and secrets", p.words.Show(string(f.data)))))
 		return true
 	}
 	asks, isReady := p.subscribeWhen.holds(f.data, f.json), p.readyWhen.holds(f.data, f.json)
@@ -125,21 +126,21 @@ func (s *session) tooLarge(f frame) error {
 }
 
 // push hands an event to the inbox, and waits while too much waits for the disk.
-func (s *session) push(e *channel.Event, v values, size int) error {
+func (s *session) push(e *channel.Event, v jsonframe.Values, size int) error {
 	s.waiting.Store(true)
 	defer func() {
 		s.last.Store(int64(time.Since(s.start))) // nobody listened: silence begins now
 		s.waiting.Store(false)
 	}()
-	if !s.pending.take(size, s.inbox.Done()) {
+	if !s.pending.Take(size, s.inbox.Done()) {
 		return s.inbox.Close()
 	}
 	var ack []byte
 	if s.plan.ack != nil {
-		ack, _ = s.plan.ack.render(v) // without a value there is nothing to acknowledge
+		ack, _ = s.plan.ack.Render(v) // without a value there is nothing to acknowledge
 	}
-	return s.inbox.Push(e, s.plan.cursor(v.cursor), func() error {
-		s.pending.give(size)
+	return s.inbox.Push(e, s.plan.cursor(v.Cursor), func() error {
+		s.pending.Give(size)
 		if ack != nil {
 			// A connection that takes no acknowledgement ends by itself; what else was
 			// heard is still worth keeping, so the inbox goes on.

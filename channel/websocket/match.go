@@ -1,11 +1,15 @@
 package websocket
 
-import "fmt"
+import (
+	"fmt"
+
+	"leasehold/internal/jsonframe"
+)
 
 // match is a parsed Match.
 type match struct {
 	whole   bool // the frame as text
-	pointer pointer
+	pointer jsonframe.Pointer
 	equals  string
 }
 
@@ -14,7 +18,7 @@ func (f *faults) match(key string, m Match) *match {
 	if m == (Match{}) {
 		return nil
 	}
-	p, err := parsePointer(m.Pointer)
+	p, err := jsonframe.ParsePointer(m.Pointer)
 	if err != nil {
 		f.add(key+".pointer", "%w", err)
 	}
@@ -41,8 +45,8 @@ func (m *match) holds(frame []byte, isJSON bool) bool {
 	case !isJSON:
 		return false
 	}
-	raw, ok := m.pointer.in(frame)
-	return ok && (m.equals == "" || scalar(raw) == m.equals)
+	raw, ok := m.pointer.In(frame)
+	return ok && (m.equals == "" || jsonframe.Text(raw) == m.equals)
 }
 
 func anyHolds(all []*match, frame []byte, isJSON bool) bool {

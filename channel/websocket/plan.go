@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
+	"leasehold/internal/handshake"
+	"leasehold/internal/jsonframe"
 	"leasehold/internal/redact"
 )
 
@@ -28,21 +27,21 @@ const (
 // plan is a Config with its templates and pointers parsed: all that a term needs,
 // checked.
 type plan struct {
-	url         *template
+	url         *jsonframe.Template
 	place       string // host and path as configured: the stream that a cursor belongs to
 	header      http.Header
 	host        string // the Host header, where one is configured
 	subprotocol []string
 	secrets     map[string]string
 
-	login, resume, ack, ping *template // nil = none
-	subscribe                []*template
+	login, resume, ack, ping *jsonframe.Template // nil = none
+	subscribe                []*jsonframe.Template
 	subscribeWhen, readyWhen *match // nil = none
 	authErrorWhen            []*match
 	ignoreWhen               []*match
 	authCodes                []int
 
-	pointers     pointers
+	layout       jsonframe.Layout
 	resumes      bool // a cursor is of use
 	refuseBinary bool
 	maxSize      int
@@ -50,30 +49,26 @@ type plan struct {
 	pingEvery    time.Duration
 	deadAfter    time.Duration
 
-	redact *redact.Redactor // of what the platform says
-	hidden []string         // what it knows
-}
-
-// pointers are the parsed ones; nil = not configured.
-type pointers struct {
-	id, cursor, kind, time, conversation, thread, sender, text pointer
+	words *redact.Words // of the platform
 }
 
 // newPlan checks a config and reports every fault of it by its key.
 func newPlan(c Config) (*plan, error) {
 	p := &plan{
-		header: http.Header{}, secrets: map[string]string{}, authCodes: c.AuthCodes, refuseBinary: c.Binary == binaryRefuse, maxSize: c.MaxSize,
-		wsPing: c.WSPing, pingEvery: c.PingEvery.Std(), deadAfter: c.DeadAfter.Std(), redact: redact.New(),
+		secrets: map[string]string{}, authCodes: c.AuthCodes, refuseBinary: c.Binary == binaryRefuse, maxSize: c.MaxSize,
+		wsPing: c.WSPing, pingEvery: c.PingEvery.Std(), deadAfter: c.DeadAfter.Std(), words: redact.NewWords(),
 	}
 	if c.Subprotocol != "" {
 		p.subprotocol = []string{c.Subprotocol}
 	}
+	for name, s := range c.Secrets {
+		p.secrets[name] = s.Reveal()
+	}
 	f := &faults{}
-	p.readSecrets(c, f)
+	parts := handshake.New(p.secrets, p.words, f.add)
+	p.readHandshake(c, parts)
 	p.readPointers(c, f)
-	p.readURL(c, f)
-	p.readHeaders(c, f)
-	p.readFrames(c, f)
+	p.readFrames(c, parts, f)
 	p.readConditions(c, f)
 	p.readLimits(c, f)
 	return p, errors.Join(f.errs...)
@@ -86,127 +81,36 @@ func (f *faults) add(key, format string, args ...any) {
 	f.errs = append(f.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, args...)))
 }
 
-var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-func (p *plan) readSecrets(c Config, f *faults) {
-	for name, s := range c.Secrets {
-		if !secretName.MatchString(name) || name == nameID || name == nameCursor {
-			f.add("secrets."+name, "a secret's name is letters, digits and _, and neither id nor cursor")
+func (p *plan) readHandshake(c Config, parts *handshake.Parts) {
+	p.url, p.place = parts.Address(c.URL, "a WebSocket", "ws", "wss")
+	texts := map[string]string{}
+	for name, text := range c.Headers {
+		texts[name] = text.Reveal()
+	}
+	p.header, p.host = parts.Headers(texts, func(name string) string {
+		if name == "Connection" || name == "Upgrade" || strings.HasPrefix(name, "Sec-Websocket-") {
+			return "the handshake sets it; use subprotocol for Sec-WebSocket-Protocol"
 		}
-		p.secrets[name] = s.Reveal()
-		p.hide(s.Reveal())
-	}
-}
-
-// names are the placeholders that a template may use beside more.
-func (p *plan) names(more ...string) []string {
-	all := more
-	for name := range p.secrets {
-		all = append(all, name)
-	}
-	sort.Strings(all)
-	return all
+		return ""
+	})
 }
 
 func (p *plan) readPointers(c Config, f *faults) {
-	for key, to := range map[string]struct {
-		text string
-		p    *pointer
-	}{
-		"id": {c.Pointers.ID, &p.pointers.id}, "cursor": {c.Pointers.Cursor, &p.pointers.cursor},
-		"type": {c.Pointers.Type, &p.pointers.kind}, "time": {c.Pointers.Time, &p.pointers.time},
-		"conversation": {c.Pointers.Conversation, &p.pointers.conversation}, "thread": {c.Pointers.Thread, &p.pointers.thread},
-		"sender": {c.Pointers.Sender, &p.pointers.sender}, "text": {c.Pointers.Text, &p.pointers.text},
-	} {
-		if to.text == "" {
-			continue
-		}
-		parsed, err := parsePointer(to.text)
-		if err != nil {
-			f.add("pointers."+key, "%w", err)
-		}
-		*to.p = parsed
-	}
-	if p.pointers.cursor == nil {
-		p.pointers.cursor = p.pointers.id
+	x := c.Pointers
+	p.layout = jsonframe.ParseLayout(map[string]string{
+		"id": x.ID, "cursor": x.Cursor, "type": x.Type, "time": x.Time, "conversation": x.Conversation, "thread": x.Thread, "sender": x.Sender, "text": x.Text,
+	}, func(key, format string, args ...any) { f.add("pointers."+key, format, args...) })
+	if p.layout.Cursor == nil {
+		p.layout.Cursor = p.layout.ID
 	}
 }
 
-func (p *plan) readURL(c Config, f *faults) {
-	t, err := parseURL(c.URL, p.names(nameCursor))
-	if err != nil {
-		f.add("url", "%w", err)
-		return
-	}
-	p.url = t
-	rendered, _ := t.render(values{secrets: p.secrets})
-	u, err := url.Parse(string(rendered)) // its error would quote the URL, and a secret with it
-	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" {
-		f.add("url", "want ws://HOST/PATH or wss://HOST/PATH")
-		return
-	}
-	if u.Fragment != "" {
-		f.add("url", "a WebSocket address has no fragment; write # as %%23")
-	}
-	p.place, _, _ = strings.Cut(c.URL, "?")
-	if _, after, ok := strings.Cut(p.place, "@"); ok {
-		p.place = after
-	}
-	_, after, ok := strings.Cut(p.place, "://")
-	if ok {
-		p.place = after
-	}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		p.hide(password)
-		p.hide(u.User.Username())
-	}
-	for key, all := range u.Query() {
-		for _, v := range all {
-			if len(v) >= 16 || secretKey.MatchString(key) { // 16: shorter ones without such a name are words
-				p.hide(v)
-			}
-		}
-	}
-}
-
-var secretKey = regexp.MustCompile(`(?i)token|key|secret|pass|auth|sig|ticket`)
-
-func (p *plan) readHeaders(c Config, f *faults) {
-	for name, text := range c.Headers {
-		t, err := parsePieces(text.Reveal(), p.names(), false)
-		if err != nil { // its text might quote a secret
-			f.add("headers."+name, "{{NAME}} in it must be one of secrets")
-			continue
-		}
-		rendered, _ := t.render(values{secrets: p.secrets})
-		value := string(rendered)
-		switch canonical := http.CanonicalHeaderKey(name); {
-		case !headerName.MatchString(name):
-			f.add("headers", "%q is not a header's name", name)
-		case strings.ContainsFunc(text.Reveal(), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			f.add("headers."+name, "a header holds no control characters; look for a line end in the secret's file")
-		case canonical == "Connection", canonical == "Upgrade", strings.HasPrefix(canonical, "Sec-Websocket-"):
-			f.add("headers."+name, "the handshake sets it; use subprotocol for Sec-WebSocket-Protocol")
-		case canonical == "Host":
-			p.host = value
-		default:
-			p.header.Set(name, value)
-		}
-		for _, secret := range headerSecrets(value) {
-			p.hide(secret)
-		}
-	}
-}
-
-var headerName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
-
-func (p *plan) readFrames(c Config, f *faults) {
-	frame := func(key, text string, pointers bool, more ...string) *template {
+func (p *plan) readFrames(c Config, parts *handshake.Parts, f *faults) {
+	frame := func(key, text string, pointers bool, more ...string) *jsonframe.Template {
 		if text == "" {
 			return nil
 		}
-		t, err := parseTemplate(text, p.names(more...), pointers)
+		t, err := jsonframe.ParseTemplate(text, parts.Names(more...), pointers)
 		if err != nil {
 			f.add(key, "%w", err)
 			return nil
@@ -214,28 +118,26 @@ func (p *plan) readFrames(c Config, f *faults) {
 		return t
 	}
 	p.login = frame("login", c.Login.Reveal(), false)
-	p.resume = frame("resume", c.Resume, false, nameCursor)
-	p.ack = frame("ack", c.Ack, true, nameID, nameCursor)
+	p.resume = frame("resume", c.Resume, false, jsonframe.NameCursor)
+	p.ack = frame("ack", c.Ack, true, jsonframe.NameID, jsonframe.NameCursor)
 	p.ping = frame("ping", c.Ping, false)
 	for i, text := range c.Subscribe {
-		if t := frame(fmt.Sprintf("subscribe[%d]", i), text, false, nameCursor); t != nil {
+		if t := frame(fmt.Sprintf("subscribe[%d]", i), text, false, jsonframe.NameCursor); t != nil {
 			p.subscribe = append(p.subscribe, t)
 		}
 	}
-	for _, secret := range jsonStrings(c.Login.Reveal()) {
-		p.hide(secret)
-	}
-	if p.ack.uses(nameID) && p.pointers.id == nil {
+	p.words.Hide(redact.InFrame(c.Login.Reveal())...)
+	if p.ack.Uses(jsonframe.NameID) && p.layout.ID == nil {
 		f.add("ack", "{{id}} needs pointers.id")
 	}
-	wants := slices.ContainsFunc(append([]*template{p.url, p.resume, p.ack}, p.subscribe...), func(t *template) bool {
-		return t.uses(nameCursor)
+	wants := slices.ContainsFunc(append([]*jsonframe.Template{p.url, p.resume, p.ack}, p.subscribe...), func(t *jsonframe.Template) bool {
+		return t.Uses(jsonframe.NameCursor)
 	})
 	p.resumes = wants
-	if wants && p.pointers.cursor == nil {
+	if wants && p.layout.Cursor == nil {
 		f.add("pointers", "{{cursor}} needs pointers.cursor or pointers.id")
 	}
-	if p.resume != nil && !p.resume.uses(nameCursor) {
+	if p.resume != nil && !p.resume.Uses(jsonframe.NameCursor) {
 		f.add("resume", "without {{cursor}} it cannot say where to go on; put a frame that is always sent into subscribe")
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/coder/websocket"
 
 	"leasehold/channel"
+	"leasehold/internal/budget"
+	"leasehold/internal/jsonframe"
 )
 
 const (
@@ -43,8 +45,8 @@ type session struct {
 	conn    *conn
 	inbox   *channel.Inbox
 	start   time.Time
-	nonce   string  // makes ids where the platform has none
-	pending *budget // of bytes that wait for the disk
+	nonce   string         // makes ids where the platform has none
+	pending *budget.Budget // of bytes that wait for the disk
 
 	ended  chan struct{}  // the reader has returned
 	signal chan struct{}  // run must look again; holds one
@@ -66,7 +68,7 @@ func newSession(p *plan, link *channel.Link, c *conn) *session {
 	var nonce [6]byte
 	_, _ = rand.Read(nonce[:]) // it never fails
 	s := &session{
-		plan: p, link: link, conn: c, start: time.Now(), nonce: hex.EncodeToString(nonce[:]), pending: newBudget(pendingMax),
+		plan: p, link: link, conn: c, start: time.Now(), nonce: hex.EncodeToString(nonce[:]), pending: budget.New(pendingMax),
 		ended: make(chan struct{}), signal: make(chan struct{}, 1),
 	}
 	c.wire.alive, c.frame = s.alive, s.readyByDefault
@@ -141,7 +143,7 @@ func (s *session) drive(ctx context.Context) error {
 
 // ask sends what asks for events.
 func (s *session) ask(ctx context.Context) error {
-	for _, t := range append([]*template{s.plan.resume}, s.plan.subscribe...) {
+	for _, t := range append([]*jsonframe.Template{s.plan.resume}, s.plan.subscribe...) {
 		if err := s.send(ctx, t); err != nil {
 			return err
 		}
@@ -151,11 +153,11 @@ func (s *session) ask(ctx context.Context) error {
 
 // send writes a frame; a nil template, or one whose values are not known, writes
 // nothing.
-func (s *session) send(ctx context.Context, t *template) error {
+func (s *session) send(ctx context.Context, t *jsonframe.Template) error {
 	if t == nil {
 		return nil
 	}
-	b, ok := t.render(values{secrets: s.plan.secrets, cursor: s.plan.resumeFrom(s.link.Cursor())})
+	b, ok := t.Render(jsonframe.Values{Secrets: s.plan.secrets, Cursor: s.plan.resumeFrom(s.link.Cursor())})
 	if !ok {
 		return nil
 	}

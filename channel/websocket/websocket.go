@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"leasehold/channel"
+	"leasehold/internal/jsonframe"
 )
 
 // Spec is the type, under the name websocket.
@@ -72,29 +73,12 @@ func (s *socket) Run(ctx context.Context, link *channel.Link) error {
 	return newSession(s.plan, link, conn).run(ctx)
 }
 
-// position is the cursor as stored: where in which stream. A cursor of another
-// address says nothing here.
-type position struct {
-	Place string          `json:"place"`
-	At    json.RawMessage `json:"at"`
-}
-
 func (p *plan) cursor(at json.RawMessage) []byte {
 	if at == nil || !p.resumes {
 		return nil
 	}
-	b, err := json.Marshal(position{p.place, at})
-	if err != nil {
-		return nil // at is a scalar of valid JSON
-	}
-	return b
+	return jsonframe.Cursor(p.place, at)
 }
 
 // resumeFrom returns the stored position, nil when there is none for this address.
-func (p *plan) resumeFrom(cursor []byte) json.RawMessage {
-	var at position
-	if json.Unmarshal(cursor, &at) != nil || at.Place != p.place {
-		return nil
-	}
-	return scalarIn(pointer{}, at.At)
-}
+func (p *plan) resumeFrom(cursor []byte) json.RawMessage { return jsonframe.Position(p.place, cursor) }

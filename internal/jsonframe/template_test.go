@@ -1,4 +1,4 @@
-package websocket
+package jsonframe
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 )
 
 func TestTemplate(t *testing.T) {
-	v := values{
-		id: json.RawMessage(`"a\"b\nc"`), cursor: json.RawMessage(`42`), secrets: map[string]string{"token": `t"k`},
-		frame: []byte(`{"envelope":{"id":"x y","n":1.50}}`),
+	v := Values{
+		ID: json.RawMessage(`"a\"b\nc"`), Cursor: json.RawMessage(`42`), Secrets: map[string]string{"token": `t"k`},
+		Frame: []byte(`{"envelope":{"id":"x y","n":1.50}}`),
 	}
 	for _, c := range []struct{ name, in, want string }{
 		{"a value outside a string is written as JSON", `{"ack":{{id}}}`, `{"ack":"a\"b\nc"}`},
@@ -26,11 +26,11 @@ func TestTemplate(t *testing.T) {
 		{"a backslash before the placeholder's string ends", `["\\",{{id}}]`, `["\\","a\"b\nc"]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tpl, err := parseTemplate(c.in, []string{"id", "cursor", "token"}, true)
+			tpl, err := ParseTemplate(c.in, []string{"id", "cursor", "token"}, true)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, ok := tpl.render(v); !ok || string(got) != c.want {
+			if got, ok := tpl.Render(v); !ok || string(got) != c.want {
 				t.Errorf("got %s, %v, want %s", got, ok, c.want)
 			}
 		})
@@ -39,26 +39,26 @@ func TestTemplate(t *testing.T) {
 
 func TestATemplateWithoutAValueIsNotSent(t *testing.T) {
 	for _, in := range []string{`{"ack":{{id}}}`, `{"since":"{{cursor}}"}`, `{"e":{{/missing}}}`, `ACK {{id}}`} {
-		tpl, err := parseTemplate(in, []string{"id", "cursor"}, true)
+		tpl, err := ParseTemplate(in, []string{"id", "cursor"}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := tpl.render(values{frame: []byte(`{}`)}); ok {
+		if got, ok := tpl.Render(Values{Frame: []byte(`{}`)}); ok {
 			t.Errorf("%s: got %s, want nothing to send", in, got)
 		}
 	}
 }
 
 func TestAURLTemplate(t *testing.T) {
-	tpl, err := parseURL("wss://h/{{token}}/ws?since={{cursor}}&t={{token}}", []string{"token", "cursor"})
+	tpl, err := ParseURL("wss://h/{{token}}/ws?since={{cursor}}&t={{token}}", []string{"token", "cursor"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := tpl.render(values{cursor: json.RawMessage(`"a&b"`), secrets: map[string]string{"token": "x/?y z"}})
+	got, _ := tpl.Render(Values{Cursor: json.RawMessage(`"a&b"`), Secrets: map[string]string{"token": "x/?y z"}})
 	if want := "wss://h/x%2F%3Fy%20z/ws?since=a%26b&t=x%2F%3Fy+z"; string(got) != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	got, ok := tpl.render(values{secrets: map[string]string{"token": "t"}})
+	got, ok := tpl.Render(Values{Secrets: map[string]string{"token": "t"}})
 	if want := "wss://h/t/ws?since=&t=t"; !ok || string(got) != want {
 		t.Errorf("got %s, %v, want %s: a cursor that is not known yet is empty", got, ok, want)
 	}
@@ -69,11 +69,11 @@ func TestParseTemplateNamesTheFault(t *testing.T) {
 		`{"a":"{{id"}`: "{{ without }}", `{{nope}}`: "{{nope}} is not known here; there are: id, cursor", `{{}}`: "{{}} is not known here",
 		`{{/~}}`: "is no JSON pointer",
 	} {
-		if _, err := parseTemplate(in, []string{"id", "cursor"}, true); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseTemplate(in, []string{"id", "cursor"}, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", in, err, want)
 		}
 	}
-	if _, err := parseTemplate(`{{/a}}`, []string{"id"}, false); err == nil {
+	if _, err := ParseTemplate(`{{/a}}`, []string{"id"}, false); err == nil {
 		t.Error("got no error for a pointer where there is no frame, want one")
 	}
 }
@@ -83,16 +83,16 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("ACK {{id}} {{/a/0}}\n", "1", `[]`)
 	f.Add(`{{cursor}}`, "", ``)
 	f.Fuzz(func(t *testing.T, in, value, frame string) {
-		tpl, err := parseTemplate(in, []string{"id", "cursor", "token"}, true)
+		tpl, err := ParseTemplate(in, []string{"id", "cursor", "token"}, true)
 		if err != nil {
 			return
 		}
-		v := values{id: quote(value), cursor: json.RawMessage("7"), secrets: map[string]string{"token": value}, frame: []byte(frame)}
-		got, ok := tpl.render(v)
+		v := Values{ID: Quote(value), Cursor: json.RawMessage("7"), Secrets: map[string]string{"token": value}, Frame: []byte(frame)}
+		got, ok := tpl.Render(v)
 		if !ok {
 			return
 		}
-		if tpl.form == formJSON && (frame == "" || json.Valid([]byte(frame))) && !json.Valid(got) {
+		if tpl.IsJSON() && (frame == "" || json.Valid([]byte(frame))) && !json.Valid(got) {
 			t.Fatalf("%q with %q and %q: got %s, want JSON", in, value, frame, got)
 		}
 		if tpl.form == formText && !strings.Contains(in, "\n") && strings.Contains(string(got), "\n") {
@@ -105,13 +105,13 @@ func FuzzURLTemplate(f *testing.F) {
 	f.Add("a/b?c=d&e=f#g")
 	f.Add("..")
 	f.Fuzz(func(t *testing.T, value string) {
-		tpl, err := parseURL("ws://h/p/{{token}}/q?t={{token}}", []string{"token"})
+		tpl, err := ParseURL("ws://h/p/{{token}}/q?t={{token}}", []string{"token"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _ := tpl.render(values{secrets: map[string]string{"token": value}})
+		got, _ := tpl.Render(Values{Secrets: map[string]string{"token": value}})
 		u, err := url.Parse(string(got))
-		want := scalar(quote(value)) // invalid UTF-8 becomes U+FFFD
+		want := Text(Quote(value)) // invalid UTF-8 becomes U+FFFD
 		if err != nil || u.Host != "h" || u.Query().Get("t") != want || u.Path != "/p/"+want+"/q" {
 			t.Fatalf("%q: got %s and %v, want the value in its place", value, got, err)
 		}

@@ -1,4 +1,4 @@
-package websocket
+package jsonframe
 
 import (
 	"bytes"
@@ -17,12 +17,12 @@ func TestPointerFindsWhatRFC6901Says(t *testing.T) {
 		"": rfc6901, "/foo": `["bar", "baz"]`, "/foo/0": `"bar"`, "/": "0", "/a~1b": "1", "/c%d": "2", "/e^f": "3", "/g|h": "4",
 		`/i\j`: "5", `/k"l`: "6", "/ ": "7", "/m~0n": "8",
 	} {
-		parsed, err := parsePointer(p)
+		parsed, err := ParsePointer(p)
 		if err != nil {
 			t.Errorf("%q: %v", p, err)
 			continue
 		}
-		if got, ok := parsed.in([]byte(rfc6901)); !ok || string(got) != want {
+		if got, ok := parsed.In([]byte(rfc6901)); !ok || string(got) != want {
 			t.Errorf("%q: got %s, %v, want %s", p, got, ok, want)
 		}
 	}
@@ -53,11 +53,11 @@ func TestPointer(t *testing.T) {
 		{"what looks like JSON", `{"a" 1}`, "/a", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := parsePointer(c.p)
+			p, err := ParsePointer(c.p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, ok := p.in([]byte(c.doc))
+			got, ok := p.In([]byte(c.doc))
 			if string(got) != c.want || ok != (c.want != "") {
 				t.Errorf("got %s, %v, want %s", got, ok, c.want)
 			}
@@ -67,7 +67,7 @@ func TestPointer(t *testing.T) {
 
 func TestParsePointerRefusesWhatIsNone(t *testing.T) {
 	for _, p := range []string{"a", "a/b", "/~", "/~2", "/a~", "/~0~"} {
-		if _, err := parsePointer(p); err == nil {
+		if _, err := ParsePointer(p); err == nil {
 			t.Errorf("%q: got no error, want one", p)
 		}
 	}
@@ -75,16 +75,16 @@ func TestParsePointerRefusesWhatIsNone(t *testing.T) {
 
 func TestAPointerSurvivesDepth(t *testing.T) {
 	deep := []byte(strings.Repeat(`[`, 1<<20))
-	if _, ok := (pointer{"0", "0"}).in(deep); ok {
+	if _, ok := (Pointer{"0", "0"}).In(deep); ok {
 		t.Error("got a value from an endless array, want none")
 	}
-	if _, ok := (pointer{"a"}).in(append([]byte(`{"a":`), deep...)); ok {
+	if _, ok := (Pointer{"a"}).In(append([]byte(`{"a":`), deep...)); ok {
 		t.Error("got a value from an endless array, want none")
 	}
 }
 
-// reference is the plain way to do what pointer.in does.
-func reference(p pointer, doc []byte) (any, bool) {
+// reference is the plain way to do what Pointer.In does.
+func reference(p Pointer, doc []byte) (any, bool) {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
 	var v any
@@ -117,11 +117,11 @@ func FuzzPointer(f *testing.F) {
 	f.Add("/k\"l", []byte(`{"k\"l":"\ud800","x":[[],{}]}`))
 	f.Add("", []byte(` 1 `))
 	f.Fuzz(func(t *testing.T, s string, doc []byte) {
-		p, err := parsePointer(s)
+		p, err := ParsePointer(s)
 		if err != nil {
 			return
 		}
-		got, ok := p.in(doc)
+		got, ok := p.In(doc)
 		if !json.Valid(doc) || !utf8.Valid(doc) {
 			return // it must not crash
 		}

@@ -1,4 +1,4 @@
-package websocket
+package jsonframe
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// template is a frame, or a URL, with placeholders: {{id}}, {{cursor}}, {{NAME}} of
+// Template is a frame, or a URL, with placeholders: {{id}}, {{cursor}}, {{NAME}} of
 // the secrets, and in an acknowledgement {{/pointer}} into the event's frame.
 //
 // In a frame that is JSON a placeholder inside a string is replaced by the value
 // as JSON escapes it, and one outside by the value as JSON writes it, so that a
 // number stays a number. In any other frame it is replaced by the value as it is,
 // without control characters: an id cannot smuggle in a line of its own.
-type template struct {
+type Template struct {
 	pieces []piece
 	form   form
 }
@@ -26,7 +26,7 @@ type template struct {
 type piece struct {
 	text    string
 	name    string
-	pointer pointer // not nil: into the event's frame
+	pointer Pointer // not nil: into the event's frame
 	inside  bool    // JSON: stands inside a string; a URL: stands in the query
 }
 
@@ -38,21 +38,22 @@ const (
 	formURL
 )
 
-// values are what the placeholders of one frame stand for, as JSON scalars.
-type values struct {
-	id, cursor json.RawMessage // nil = not known
-	secrets    map[string]string
-	frame      []byte
+// Values are what the placeholders of one frame stand for.
+type Values struct {
+	ID, Cursor json.RawMessage // JSON scalars; nil = not known
+	Secrets    map[string]string
+	Frame      []byte // the event's, for pointers
 }
 
+// The names of what is no secret.
 const (
-	nameID     = "id"
-	nameCursor = "cursor"
+	NameID     = "id"
+	NameCursor = "cursor"
 )
 
-// parseTemplate reads a frame's template. known are the names that may stand in
+// ParseTemplate reads a frame's template. known are the names that may stand in
 // it; pointers says whether pointers into the event's frame may.
-func parseTemplate(s string, known []string, pointers bool) (*template, error) {
+func ParseTemplate(s string, known []string, pointers bool) (*Template, error) {
 	t, err := parsePieces(s, known, pointers)
 	if err != nil {
 		return nil, err
@@ -64,8 +65,11 @@ func parseTemplate(s string, known []string, pointers bool) (*template, error) {
 	return t, nil
 }
 
-// parseURL reads a URL's template.
-func parseURL(s string, known []string) (*template, error) {
+// ParseText reads the template of what is never JSON, such as a header's value.
+func ParseText(s string, known []string) (*Template, error) { return parsePieces(s, known, false) }
+
+// ParseURL reads a URL's template. In it a value that is not known is empty.
+func ParseURL(s string, known []string) (*Template, error) {
 	t, err := parsePieces(s, known, false)
 	if err != nil {
 		return nil, err
@@ -79,8 +83,8 @@ func parseURL(s string, known []string) (*template, error) {
 	return t, nil
 }
 
-func parsePieces(s string, known []string, pointers bool) (*template, error) {
-	t := &template{}
+func parsePieces(s string, known []string, pointers bool) (*Template, error) {
+	t := &Template{}
 	for {
 		before, rest, found := strings.Cut(s, "{{")
 		if before != "" {
@@ -97,7 +101,7 @@ func parsePieces(s string, known []string, pointers bool) (*template, error) {
 		switch {
 		case pointers && strings.HasPrefix(p.name, "/"):
 			var err error
-			if p.pointer, err = parsePointer(p.name); err != nil {
+			if p.pointer, err = ParsePointer(p.name); err != nil {
 				return nil, err
 			}
 		case !slices.Contains(known, p.name):
@@ -108,13 +112,16 @@ func parsePieces(s string, known []string, pointers bool) (*template, error) {
 	}
 }
 
-// uses reports whether a placeholder stands in the template; none stands in nil.
-func (t *template) uses(name string) bool {
+// IsJSON reports whether what is rendered is JSON whatever the values are.
+func (t *Template) IsJSON() bool { return t.form == formJSON }
+
+// Uses reports whether a placeholder stands in the template; none stands in nil.
+func (t *Template) Uses(name string) bool {
 	return t != nil && slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == name })
 }
 
 // markStrings finds the placeholders that stand inside a JSON string.
-func (t *template) markStrings() {
+func (t *Template) markStrings() {
 	inside, escaped := false, false
 	for i := range t.pieces {
 		t.pieces[i].inside = inside
@@ -132,7 +139,7 @@ func (t *template) markStrings() {
 }
 
 // valid reports whether the template is JSON with value outside its strings.
-func (t *template) valid(value string) bool {
+func (t *Template) valid(value string) bool {
 	var b bytes.Buffer
 	for _, p := range t.pieces {
 		switch {
@@ -145,9 +152,9 @@ func (t *template) valid(value string) bool {
 	return json.Valid(b.Bytes())
 }
 
-// render writes the frame; false means that a value is not known, so there is no
+// Render writes the frame; false means that a value is not known, so there is no
 // frame to send. In a URL such a value is empty.
-func (t *template) render(v values) ([]byte, bool) {
+func (t *Template) Render(v Values) ([]byte, bool) {
 	var b bytes.Buffer
 	for _, p := range t.pieces {
 		if p.name == "" {
@@ -163,59 +170,38 @@ func (t *template) render(v values) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-func (v values) of(p piece) (json.RawMessage, bool) {
+func (v Values) of(p piece) (json.RawMessage, bool) {
 	switch {
 	case p.pointer != nil:
-		raw, ok := p.pointer.in(v.frame)
+		raw, ok := p.pointer.In(v.Frame)
 		return raw, ok
-	case p.name == nameID:
-		return v.id, v.id != nil
-	case p.name == nameCursor:
-		return v.cursor, v.cursor != nil
+	case p.name == NameID:
+		return v.ID, v.ID != nil
+	case p.name == NameCursor:
+		return v.Cursor, v.Cursor != nil
 	default:
-		s, ok := v.secrets[p.name]
-		return quote(s), ok
+		s, ok := v.Secrets[p.name]
+		return Quote(s), ok
 	}
 }
 
-func (t *template) insert(p piece, raw json.RawMessage) string {
+func (t *Template) insert(p piece, raw json.RawMessage) string {
 	switch {
 	case t.form == formJSON && !p.inside:
 		return string(raw)
 	case t.form == formJSON:
-		q := quote(scalar(raw))
+		q := Quote(Text(raw))
 		return string(q[1 : len(q)-1])
 	case t.form == formURL && p.inside:
-		return url.QueryEscape(scalar(raw))
+		return url.QueryEscape(Text(raw))
 	case t.form == formURL:
-		return url.PathEscape(scalar(raw))
+		return url.PathEscape(Text(raw))
 	default:
 		return strings.Map(func(r rune) rune {
 			if r < ' ' || r == 0x7f {
 				return -1
 			}
 			return r
-		}, scalar(raw))
+		}, Text(raw))
 	}
-}
-
-// scalar is a JSON value as text: a string without its quotes, anything else as
-// it stands.
-func scalar(raw json.RawMessage) string {
-	if len(raw) > 0 && raw[0] == '"' {
-		var s string
-		if json.Unmarshal(raw, &s) == nil {
-			return s
-		}
-	}
-	return string(raw)
-}
-
-// quote writes s as a JSON string, with <, > and & as they are.
-func quote(s string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

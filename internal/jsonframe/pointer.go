@@ -1,4 +1,4 @@
-package websocket
+package jsonframe
 
 import (
 	"bytes"
@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// pointer is a parsed JSON pointer (RFC 6901): the unescaped names on the way to
+// Pointer is a parsed JSON pointer (RFC 6901): the unescaped names on the way to
 // a value. The empty one points to the whole document.
-type pointer []string
+type Pointer []string
 
-func parsePointer(s string) (pointer, error) {
+// ParsePointer reads a pointer as it is written: "" or /name/0/name.
+func ParsePointer(s string) (Pointer, error) {
 	if s == "" {
-		return pointer{}, nil
+		return Pointer{}, nil
 	}
 	if s[0] != '/' {
 		return nil, fmt.Errorf("%q is no JSON pointer: it begins with /", s)
@@ -37,14 +38,31 @@ func parsePointer(s string) (pointer, error) {
 	return names, nil
 }
 
-// in returns the value that p points to in doc, as it stands there, or false.
+// In returns the value that p points to in doc, as it stands there, or false.
 // Nothing is decoded on the way: eight pointers into a frame cost eight walks over
 // its bytes and no memory. Of equal names the last one counts, as for most
 // decoders. Bytes that are not JSON end the walk; what was found before them is
 // returned, which finds the id of a frame that was cut short.
-func (p pointer) in(doc []byte) (json.RawMessage, bool) {
+func (p Pointer) In(doc []byte) (json.RawMessage, bool) {
 	w := walker{doc: doc}
 	return w.find(p)
+}
+
+// Scalar is the string or number that p points to in doc, or nil; a nil pointer
+// leads nowhere. Neither a table nor null, true or an empty string says who or what
+// something is.
+func (p Pointer) Scalar(doc []byte) json.RawMessage {
+	if p == nil {
+		return nil
+	}
+	raw, ok := p.In(doc)
+	if !ok || len(raw) == 0 || bytes.Equal(raw, []byte(`""`)) {
+		return nil
+	}
+	if raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
+		return raw
+	}
+	return nil
 }
 
 // walker goes over JSON from left to right. It accepts more than JSON and never
@@ -59,7 +77,7 @@ type walker struct {
 const maxDepth = 10000
 
 // find consumes the next value and returns what p points to in it.
-func (w *walker) find(p pointer) (json.RawMessage, bool) {
+func (w *walker) find(p Pointer) (json.RawMessage, bool) {
 	w.space()
 	if len(p) == 0 {
 		start := w.at
@@ -79,7 +97,7 @@ func (w *walker) find(p pointer) (json.RawMessage, bool) {
 	}
 }
 
-func (w *walker) member(p pointer) (found json.RawMessage, ok bool) {
+func (w *walker) member(p Pointer) (found json.RawMessage, ok bool) {
 	w.at++ // {
 	for w.space(); w.peek() == '"'; w.space() {
 		start := w.at
@@ -103,7 +121,7 @@ func (w *walker) member(p pointer) (found json.RawMessage, ok bool) {
 	return found, ok
 }
 
-func (w *walker) element(p pointer) (found json.RawMessage, ok bool) {
+func (w *walker) element(p Pointer) (found json.RawMessage, ok bool) {
 	want, err := strconv.Atoi(p[0])
 	if err != nil || strconv.Itoa(want) != p[0] || want < 0 {
 		want = -1 // "-", "01", "x": no element
