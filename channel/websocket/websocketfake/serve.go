@@ -26,10 +26,16 @@ func text(raw json.RawMessage) string {
 func (c *client) serve(r *http.Request) {
 	hello := !c.server.options.Login
 	said := make(chan message, 64) // login and resume, from listen
+	listening := make(chan struct{})
 	c.server.wg.Go(func() {
+		defer close(listening)
 		defer c.once.Do(func() { close(c.over) })
 		c.listen(said)
 	})
+	defer func() { // the other side's goodbye is booked, also when a send failed because of it
+		c.drop()
+		<-listening
+	}()
 	if since := r.URL.Query().Get("since"); since != "" {
 		c.resume(since)
 	}
