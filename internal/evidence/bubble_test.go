@@ -60,16 +60,12 @@ func inBubble(t *testing.T, bots int, target delivery.Target, f func(b *bubble))
 			b.bots = append(b.bots, fmt.Sprintf("bot%02d", n))
 		}
 		var running sync.WaitGroup
-		closeEnds := b.serve(&running)
+		defer running.Wait()
+		defer b.serve(&running)()
 		b.open()
-		stop := b.launch(&running, target)
-		defer func() {
-			b.street.Resume() // a goodbye must not wait for a dead line
-			stop()
-			must(t, b.store.Close())
-			closeEnds()
-			running.Wait()
-		}()
+		defer func() { must(t, b.store.Close()) }()
+		defer b.launch(&running, target)()
+		defer b.street.Resume() // a goodbye must not wait for a dead line
 		b.within(10*time.Second, "every bot is connected", func() bool { return b.engine.Status().Connected == bots })
 		f(b)
 		if t.Failed() {

@@ -51,7 +51,9 @@ func TestTwoCopies(t *testing.T) {
 }
 
 func TestStandingStill(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	t.Run("a process that stands still for five seconds loses nothing, neither its connections nor its store", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t, "", 10)
 		p := w.start()
 		w.connected()
@@ -91,6 +93,9 @@ func TestAskedToStop(t *testing.T) {
 		left := 0
 		for range rounds {
 			p := w.start()
+			for _, bot := range w.bots { // a dial that is broken off says no goodbye
+				p.saying(`"connected","installation":"` + bot + `"`)
+			}
 			acks := w.steps.nth(websocketfake.StepAck, 1+rand.N(300))
 			w.say(40)
 			w.reach(acks)

@@ -24,6 +24,7 @@ const (
 )
 
 func TestFullDisk(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	alone(t, func(t *testing.T) {
 		t.Run("what is not acknowledged is what is missing, the status says why, and room is all that it needs", func(t *testing.T) {
 			dir := tmpfs(t, disk)

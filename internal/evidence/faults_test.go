@@ -124,6 +124,7 @@ func change(t testing.TB, path, statements string) {
 }
 
 func TestRemovedWhileRunning(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for name, remove := range map[string]func(w *world) (back func() error, err error){
 		"removed": func(w *world) (func() error, error) { return nil, os.Remove(w.database()) },
 		"moved away, and back": func(w *world) (func() error, error) {
@@ -135,6 +136,7 @@ func TestRemovedWhileRunning(t *testing.T) {
 		},
 	} {
 		t.Run("nothing is acknowledged into a database that is "+name+", and nothing is made in its place", func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, "", 5)
 			p := w.start()
 			w.connected()
@@ -216,7 +218,9 @@ func (w *world) lock() (release func()) {
 }
 
 func TestForeignLock(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	t.Run("a database that another program holds at the start is named with the way to find it", func(t *testing.T) {
+		t.Parallel()
 		w := lived(t, "")
 		release := w.lock()
 		w.refuses(fault.ExitTemporary, "another program holds a lock on "+w.database(), "fuser "+w.database())
@@ -228,6 +232,7 @@ func TestForeignLock(t *testing.T) {
 		w.judge()
 	})
 	t.Run("one that another program holds for a while costs that while and nothing else", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t, "", 3)
 		p := w.start()
 		w.connected()

@@ -4,6 +4,7 @@ package evidence_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"modernc.org/sqlite"
 
 	"leasehold/internal/loop"
 )
@@ -31,6 +34,12 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	// As the program does, before anything else opens a database: the tests read its
+	// files, and with POSIX locks each close of one would drop SQLite's own.
+	if _, err := sqlite.OFDLocking(true); err != nil && !errors.Is(err, sqlite.ErrOFDLockingUnavailable) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	code := m.Run()
 	if built.dir != "" {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"testing"
 
-	_ "modernc.org/sqlite"
-
 	"leasehold/delivery"
 )
 
