@@ -28,7 +28,7 @@ var cases = []suiteCase{
 	{name: "an oversized event is dropped and holds up nothing", network: true, run: oversized},
 	{name: "what is no message ends at most the connection", network: true, run: garbled},
 	{name: "a platform that accepts and drops at once is left in peace", network: true, run: acceptsAndDrops},
-	{name: "the same identity twice is refused", network: true, run: identityTwice},
+	{name: "the same identity twice is refused", network: true, named: true, run: identityTwice},
 	{name: "a disabled installation is disconnected", network: true, run: disabled},
 }
 

@@ -43,23 +43,51 @@ func (b *box) passed(step string) {
 	}
 }
 
-// muteAt makes the connection mute at a step and wants it noticed, and replaced.
+// muteAt makes the connection mute at a step and wants it noticed, and replaced: at
+// the step's first time, and again once it is connected, where the step comes again.
 func muteAt(b *box, step string) {
-	var muted atomic.Bool
-	b.steps.when(step, func() {
-		muted.Store(true)
-		b.faults.BlackholeExisting()
-	})
+	mute := func() *atomic.Bool {
+		var muted atomic.Bool
+		b.steps.when(step, func() {
+			muted.Store(true)
+			b.faults.BlackholeExisting()
+		})
+		return &muted
+	}
+	muted := mute()
 	ids := b.platform.Push(account, 5)
 	b.start()
 	b.within(time.Minute, "the step "+step, muted.Load)
+	b.replaced(ids)
+
+	muted = mute()
+	ids = append(ids, b.platform.Push(account, 5)...)
+	for range 60 { // a minute of simulated time, three seconds of real time
+		if b.pass(b.tick()); muted.Load() {
+			b.replaced(ids)
+			return
+		}
+	}
+	b.steps.when("", nil)
+}
+
+// replaced wants a mute connection noticed, and every event all the same.
+func (b *box) replaced(ids []string) {
+	b.Helper()
 	b.pass(100 * time.Millisecond) // what was on its way has arrived
-	before := b.platform.Connections(account)
+	attempts, connections := b.link().Attempts, b.platform.Connections(account)
 	b.within(b.deaf(), "noticed", func() bool {
-		return b.link().Attempts > 0 || b.platform.Connections(account) > before
+		return b.link().Attempts > attempts || b.platform.Connections(account) > connections
 	})
 	b.within(time.Minute, "every event kept once and acknowledged", func() bool { return b.delivered(ids...) })
-	b.passed(step)
+	b.within(time.Minute, "connected again", b.connected)
+}
+
+func (b *box) tick() time.Duration {
+	if b.bubble {
+		return time.Second
+	}
+	return 50 * time.Millisecond
 }
 
 const (

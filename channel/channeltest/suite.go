@@ -22,6 +22,9 @@ type Harness struct {
 	// Steps are the names of the steps that every connection with an event passes.
 	// The suite breaks the connection at each, and fails when it never saw one.
 	Steps []string
+	// Anonymous: a config does not tell who it is on the platform, so that one account
+	// can be there twice.
+	Anonymous bool
 	// Refusal is a part of the words in which the platform refuses a credential.
 	Refusal string
 
@@ -72,7 +75,7 @@ const (
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range cases {
-		if c.network == (h.Start != nil) || c.always {
+		if (c.network == (h.Start != nil) || c.always) && !(c.named && h.Anonymous) {
 			t.Run(c.name, func(t *testing.T) { inBubble(t, h, c.run) })
 		}
 	}
@@ -103,6 +106,7 @@ type suiteCase struct {
 	name    string
 	network bool // needs a platform
 	always  bool // holds with and without one
+	named   bool // a config tells who it is
 	run     func(b *box)
 }
 
