@@ -207,7 +207,9 @@ func (b *box) close() {
 	b.Helper()
 	if b.node != nil {
 		b.node.stop()
-		<-b.node.done
+		if err := <-b.node.done; err != nil {
+			b.Errorf("the node ended with %v, want nil", err)
+		}
 		b.node = nil
 	}
 	if b.platform != nil {

@@ -75,7 +75,7 @@ const (
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range cases {
-		if (c.network == (h.Start != nil) || c.always) && !(c.named && h.Anonymous) {
+		if (c.network == (h.Start != nil) || c.always) && (!c.named || !h.Anonymous) {
 			t.Run(c.name, func(t *testing.T) { inBubble(t, h, c.run) })
 		}
 	}
