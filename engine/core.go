@@ -231,7 +231,9 @@ func (c *Core) storeSaid(err error) {
 		c.list.at = c.now
 		c.renewNow()
 	case err != nil:
-		c.sick = err
+		if c.sick == nil || fault.Of(c.sick) != fault.Of(err) { // other words for the same are no news of every link
+			c.sick = err
+		}
 		c.probeAt = c.now.Add(probeEvery)
 		if fault.Is(err, fault.Corrupt) || fault.Is(err, fault.Gone) {
 			c.probeAt = Never // latched: a probe would write to a damaged file

@@ -255,9 +255,8 @@ func parksOnFullStore(r *rig) {
 	}})
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(n) == 2 })
-	full := fault.Errorf(fault.Full, "no space left on device")
 	for _, call := range []string{"accept", "probe", "begin", "backoff", "status"} {
-		n.store.breakNext(call, storeRule{times: -1, err: full})
+		n.store.breakNext(call, storeRule{times: -1, err: fault.Errorf(fault.Full, "%s: no space left on device", call)})
 	}
 	push <- struct{}{}
 	r.within(2*time.Second, "parked", func() bool { return n.link("acme").Reason == "store_full" && n.link("beta").Reason == "store_full" })
@@ -268,6 +267,9 @@ func parksOnFullStore(r *rig) {
 	}
 	if got := n.link("acme").Attempts; got != 0 {
 		r.Errorf("got %d failures, want them untouched", got)
+	}
+	if got := strings.Count(r.logs.String(), `"msg":"backing off"`); got != 2 {
+		r.Errorf("got %d times that a link backs off in ten minutes, want once for each", got)
 	}
 	for _, call := range []string{"accept", "probe", "begin", "backoff", "status"} {
 		n.store.breakNext(call, storeRule{})

@@ -111,11 +111,14 @@ func (s *Supervisor) setStatus(a actStatus) {
 // tell logs what an operator wants to know of a change of state.
 func (s *Supervisor) tell(was, now LinkStatus) {
 	log := s.log.With("installation", now.Installation)
+	if !now.NextAttempt.IsZero() {
+		log = log.With("until", now.NextAttempt)
+	}
 	switch now.State {
 	case Backoff:
-		log.Info("backing off", "reason", now.Reason, "detail", now.Detail, "until", now.NextAttempt, "attempts", now.Attempts)
+		log.Info("backing off", "reason", now.Reason, "detail", now.Detail, "attempts", now.Attempts)
 	case Blocked:
-		log.Warn("blocked", "reason", now.Reason, "detail", now.Detail, "until", now.NextAttempt)
+		log.Warn("blocked", "reason", now.Reason, "detail", now.Detail)
 	case Wedged:
 		log.Error("wedged", "detail", now.Detail)
 	case Draining:
