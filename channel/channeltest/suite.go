@@ -22,6 +22,9 @@ type Harness struct {
 	// Steps are the names of the steps that every connection with an event passes.
 	// The suite breaks the connection at each, and fails when it never saw one.
 	Steps []string
+	// Resumes: the platform has no acknowledgements; it sends what follows the position
+	// that it is asked for. Then nobody asks for Unacked.
+	Resumes bool
 	// Anonymous: a config does not tell who it is on the platform, so that one account
 	// can be there twice.
 	Anonymous bool
