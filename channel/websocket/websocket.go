@@ -14,10 +14,9 @@ package websocket
 import (
 	"context"
 	"encoding/json"
-	"net/url"
-	"strings"
 
 	"leasehold/channel"
+	"leasehold/internal/handshake"
 	"leasehold/internal/jsonframe"
 )
 
@@ -30,7 +29,7 @@ var Spec = channel.Define(channel.Definition[Config]{
 	Deaf:     deadAfter,
 	Default:  defaults,
 	New:      newSocket,
-	Identity: identity,
+	Identity: func(c Config) string { return handshake.Identity(c.URL, c.Account) },
 })
 
 // socket is a Channel: one connection for one term.
@@ -44,20 +43,6 @@ func newSocket(_ context.Context, c Config) (channel.Channel, error) {
 		return nil, err
 	}
 	return &socket{plan: p}, nil
-}
-
-// identity is the host with the account that the user names. Without an account
-// none is known: two installations with one URL and different headers are two
-// accounts, and the headers are secrets of which not even a hash is kept.
-func identity(c Config) string {
-	if c.Account == "" {
-		return ""
-	}
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Host) + "/" + c.Account
 }
 
 // Run dials, says what the configuration wants said, and hears until ctx or the

@@ -105,3 +105,17 @@ func (p *Parts) Headers(texts map[string]string, taken func(name string) string)
 }
 
 var headerName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
+
+// Identity is the host of an address with the account that the user names. Without
+// an account none is known: two installations with one URL and different headers
+// are two accounts, and the headers are secrets of which not even a hash is kept.
+func Identity(address, account string) string {
+	if account == "" {
+		return ""
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host) + "/" + account
+}
