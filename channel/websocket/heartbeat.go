@@ -49,11 +49,14 @@ func (h *heartbeat) tick(ctx context.Context) {
 		s.fail(channel.Failed("silent", fmt.Errorf("nothing was heard for %s, pongs included; the connection is dead", p.deadAfter)))
 		return
 	}
-	if now >= h.ping {
-		h.beat(ctx)
-		h.ping = now + h.pause()
+	next := silent
+	if p.pings() {
+		if now >= h.ping {
+			h.beat(ctx)
+			h.ping = now + h.pause()
+		}
+		next = min(next, h.ping)
 	}
-	next := min(h.ping, silent)
 	if s.readyAt.Load() == 0 {
 		next = min(next, h.readyWithin())
 	}
@@ -64,7 +67,7 @@ func (h *heartbeat) tick(ctx context.Context) {
 // provoke one it is the longest silence that the server may keep.
 func (h *heartbeat) readyWithin() time.Duration {
 	p := h.s.plan
-	if p.readyWhen == nil && !p.wsPing && p.ping == nil {
+	if p.readyWhen == nil && !p.pings() {
 		return max(readyTimeout, p.deadAfter)
 	}
 	return readyTimeout

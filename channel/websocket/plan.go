@@ -158,6 +158,9 @@ func (p *plan) readConditions(c Config, f *faults) {
 	}
 }
 
+// pings tells whether a ping of either kind is sent.
+func (p *plan) pings() bool { return p.wsPing || p.ping != nil }
+
 func (p *plan) readLimits(c Config, f *faults) {
 	if c.Binary != binaryAccept && c.Binary != binaryRefuse {
 		f.add("binary", "want accept or refuse, not %q", c.Binary)
@@ -168,16 +171,15 @@ func (p *plan) readLimits(c Config, f *faults) {
 	if p.pingEvery < minPingEvery {
 		f.add("ping_every", "want at least %s, not %s; ws_ping = false turns WebSocket pings off", minPingEvery, p.pingEvery)
 	}
-	pings := p.wsPing || p.ping != nil
 	switch {
-	case p.deadAfter == 0 && !pings:
+	case p.deadAfter == 0 && !p.pings():
 		f.add("dead_after", "with ws_ping = false and no ping nothing proves that the connection lives; set ping, or dead_after to the longest silence the server keeps")
 	case p.deadAfter == 0:
 		p.deadAfter = deadAfter
 		if p.pingEvery > deadAfter*2/5 { // one ping may be lost, as with the defaults
 			p.deadAfter = p.pingEvery * 5 / 2
 		}
-	case pings && p.deadAfter < 2*p.pingEvery:
+	case p.pings() && p.deadAfter < 2*p.pingEvery:
 		f.add("dead_after", "want at least twice ping_every (%s), not %s: one late answer must not end a healthy connection", p.pingEvery, p.deadAfter)
 	case p.deadAfter < 2*minPingEvery:
 		f.add("dead_after", "want at least %s, not %s", 2*minPingEvery, p.deadAfter)
