@@ -41,7 +41,7 @@ func alone(t *testing.T, f func(t *testing.T)) {
 // tmpfs mounts a small file system and returns its folder.
 func tmpfs(t *testing.T, size string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lh-") // short: a socket's path has 107 bytes
+	dir, err := os.MkdirTemp("", "lh-") //nolint:usetesting // it is short: a socket's path has 107 bytes
 	must(t, err)
 	must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size))
 	t.Cleanup(func() {

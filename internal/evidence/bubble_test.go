@@ -143,12 +143,15 @@ func (b *bubble) within(d time.Duration, what string, so func() bool) time.Durat
 	}
 }
 
-// say has every bot say n more things: one in each of four conversations, and on.
-func (b *bubble) say(n int) {
+// conversations is how many the platform lets each bot have, in turn.
+const conversations = 4
+
+// say has every bot say one more thing in each of its conversations.
+func (b *bubble) say() {
 	for _, bot := range b.bots {
-		b.platform.Push(bot, n)
+		b.platform.Push(bot, conversations)
 	}
-	b.pushed += n * len(b.bots)
+	b.pushed += conversations * len(b.bots)
 }
 
 func (b *bubble) circuit() delivery.CircuitState { return b.dispatcher.Stats().Targets[0].State }
@@ -169,9 +172,9 @@ func (b *bubble) arrived() {
 	want(b, "taken by the program", b.program.taken(), b.pushed)
 	lanes := b.program.lanes()
 	for _, bot := range b.bots {
-		for c := range 4 {
+		for c := range conversations {
 			var said []string
-			for n := c; n < b.platform.Pushed(bot); n += 4 {
+			for n := c; n < b.platform.Pushed(bot); n += conversations {
 				said = append(said, fmt.Sprintf("%s-%06d", bot, n+1))
 			}
 			lane := fmt.Sprintf("%s c%d", bot, c)

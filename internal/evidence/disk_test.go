@@ -58,7 +58,7 @@ func TestFullDisk(t *testing.T) {
 			p.alive()
 			must(t, os.Remove(ballast))
 			freed := time.Now()
-			w.arrived(time.Minute)
+			w.arrived(2 * time.Minute)
 			t.Logf("%d events of 100 kB: %d stored and acknowledged, %d missing and not acknowledged, no dial meanwhile; all there %v after room was made",
 				w.pushed, len(stored), missing, time.Since(freed).Round(time.Millisecond))
 			w.connected()

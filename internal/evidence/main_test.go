@@ -63,7 +63,7 @@ func binary(t *testing.T) string {
 	if built.path != "" {
 		return built.path
 	}
-	dir, err := os.MkdirTemp("", "lh-")
+	dir, err := os.MkdirTemp("", "lh-") //nolint:usetesting // it outlives the test that needs it first
 	must(t, err)
 	built.dir = dir
 	path := filepath.Join(dir, "leasehold")

@@ -35,14 +35,14 @@ func TestTargetDownForAnHour(t *testing.T) {
 	outage := func(policy delivery.OnFailure, down func(b *bubble) (up func())) func(t *testing.T) {
 		return func(t *testing.T) {
 			inBubble(t, 3, delivery.Target{OnFailure: policy}, func(b *bubble) {
-				b.say(4)
+				b.say()
 				b.within(10*time.Second, "what was said before arrives", func() bool { return b.program.taken() == b.pushed })
 				before := b.pushed
 				time.Sleep(time.Second) // until it is marked, too
 
 				up := down(b)
 				for range minutesDown {
-					b.say(4)
+					b.say()
 					time.Sleep(time.Minute)
 				}
 				want(b, "taken while it is down", b.program.taken(), before)
@@ -93,12 +93,12 @@ func TestHold(t *testing.T) {
 			}
 			const minutes = 20
 			for range minutes {
-				b.say(4)
+				b.say()
 				time.Sleep(time.Minute)
 			}
 			lanes := b.program.lanes()
 			want(b, "taken of the conversation behind it", len(lanes[behind]), 0)
-			want(b, "conversations of which something was taken", len(lanes), 3*4-1)
+			want(b, "conversations of which something was taken", len(lanes), 3*conversations-1)
 			for lane, events := range lanes {
 				want(b, "taken of "+lane+" meanwhile", len(events), minutes)
 			}

@@ -34,14 +34,14 @@ func (w *world) command(args ...string) *exec.Cmd {
 }
 
 // start runs the program in the world's folder. It is killed with the test.
-func (w *world) start(args ...string) *process {
+func (w *world) start() *process {
 	w.Helper()
 	w.lives++
 	p := &process{t: w.T, log: filepath.Join(w.logs, fmt.Sprint(w.lives)), ended: make(chan struct{})}
 	out, err := os.Create(p.log)
 	must(w.T, err)
 	defer func() { must(w.T, out.Close()) }() // the process has its own
-	p.cmd = w.command(append([]string{"run"}, args...)...)
+	p.cmd = w.command("run")
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	w.steps.begin()
 	p.began = time.Now()
@@ -134,13 +134,11 @@ func (p *process) exit(patience time.Duration) int {
 }
 
 // stop asks it to end, and wants a success within the time that a drain may take.
-func (p *process) stop() (took time.Duration) {
+func (p *process) stop() {
 	p.t.Helper()
 	p.alive()
-	asked := time.Now()
 	p.signal(syscall.SIGTERM)
 	want(p.t, "exit code after SIGTERM", p.exit(drainTimeout), 0)
-	return time.Since(asked)
 }
 
 // drainTimeout is the default of node.drain_timeout.

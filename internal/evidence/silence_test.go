@@ -26,11 +26,11 @@ func TestMute(t *testing.T) {
 	} {
 		t.Run("a connection "+name+" is noticed within the stated bound, and what was said meanwhile arrives", func(t *testing.T) {
 			inBubble(t, 3, delivery.Target{}, func(b *bubble) {
-				b.say(4)
+				b.say()
 				time.Sleep(time.Hour)
 				spoken := mute(b)
 				began := time.Now()
-				b.say(4) // into the void
+				b.say() // into the void
 				noticed := map[string]time.Duration{}
 				b.within(websocket.Spec.Deaf, "every connection is given up", func() bool {
 					for _, l := range b.engine.Status().Links {
@@ -58,7 +58,7 @@ func TestMute(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	t.Run("a day of pongs and no events ends no connection and writes nothing", func(t *testing.T) {
 		inBubble(t, 5, delivery.Target{}, func(b *bubble) {
-			b.say(4)
+			b.say()
 			time.Sleep(time.Minute) // the last state is written
 			before := fmt.Sprint(hashes(b, filepath.Dir(b.path)))
 			dials := b.street.Dials()
@@ -76,7 +76,7 @@ func TestQuiet(t *testing.T) {
 			want(b, "connected", b.engine.Status().Connected, len(b.bots))
 			want(b, "dials in a day", b.street.Dials()-dials, 0)
 			want(b, "database and log after a day", fmt.Sprint(hashes(b, filepath.Dir(b.path))), before)
-			b.say(4)
+			b.say()
 			b.within(time.Second, "what is said then arrives at once", func() bool { return b.program.taken() == b.pushed })
 			time.Sleep(time.Second)
 			b.arrived()

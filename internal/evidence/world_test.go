@@ -3,7 +3,6 @@
 package evidence_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -39,7 +38,7 @@ const ghost = 500 * time.Millisecond
 // the system's temporary one.
 func newWorld(t *testing.T, parent string, bots int) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp(parent, "lh-") // short: a socket's path has 107 bytes
+	dir, err := os.MkdirTemp(parent, "lh-") //nolint:usetesting // it is short: a socket's path has 107 bytes
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	w := &world{T: t, dir: dir, logs: t.TempDir(), program: newProgram(), steps: newSteps()}
@@ -182,13 +181,4 @@ func (w *world) single() {
 			w.Errorf("%s: %s", bot, v)
 		}
 	}
-}
-
-// status asks the running process for the state of everything.
-func (w *world) status(ctx context.Context) (string, int) {
-	w.Helper()
-	if err := ctx.Err(); err != nil {
-		w.Fatal(err)
-	}
-	return w.tell("status")
 }
