@@ -80,6 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ws.SetReadLimit(1 << 20)
 	c.ws = ws
 	b.enter(c, s.options.Grace)
+	defer s.step(name, StepEnd)
 	defer func() { b.leave(c, int(c.code.Load())) }()
 	defer c.drop()
 	if s.ctx.Err() != nil {

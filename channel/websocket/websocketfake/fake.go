@@ -45,6 +45,8 @@ type Options struct {
 	// end before both are counted as concurrent: after a kill -9 the kernel's FIN
 	// may still be on its way. 0 counts at once.
 	Grace time.Duration
+	// Acked is told of each event that is acknowledged, once.
+	Acked func(bot, id string)
 	// Step is told of each step of the protocol as it happens, on the goroutine that
 	// takes it; see Steps.
 	Step func(bot, step string)
@@ -58,6 +60,7 @@ const (
 	StepEvent   = "event"   // an event has gone
 	StepAck     = "ack"     // an acknowledgement has come
 	StepPing    = "ping"    // a WebSocket ping has come
+	StepEnd     = "end"     // the connection is over; none of Steps, since nothing can be broken there
 )
 
 // Steps lists every step that each connection with an event passes.

@@ -427,11 +427,12 @@ func TestConcurrentConnectionsAreCounted(t *testing.T) {
 func TestStepsAreTold(t *testing.T) {
 	var mu sync.Mutex
 	var steps []string
-	o := websocketfake.Options{Step: func(bot, step string) {
+	tell := func(bot, what string) {
 		mu.Lock()
 		defer mu.Unlock()
-		steps = append(steps, bot+":"+step)
-	}}
+		steps = append(steps, bot+":"+what)
+	}
+	o := websocketfake.Options{Step: tell, Acked: tell}
 	bubble(t, o, func(w *world) {
 		w.fake.Push("a", 1)
 		p := w.connect("a")
@@ -444,7 +445,7 @@ func TestStepsAreTold(t *testing.T) {
 		}
 		p.close()
 	})
-	for _, step := range websocketfake.Steps() {
+	for _, step := range append(websocketfake.Steps(), "a-000001", websocketfake.StepEnd) {
 		if !slices.Contains(steps, "a:"+step) {
 			t.Errorf("got %q, want %s among them", steps, step)
 		}

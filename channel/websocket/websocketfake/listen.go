@@ -52,7 +52,7 @@ func (c *client) heard(frame string) {
 func (c *client) ack(id string) {
 	b := c.bot
 	b.mu.Lock()
-	i := b.index(id)
+	i, first := b.index(id), false
 	switch {
 	case i < 0:
 		b.mu.Unlock()
@@ -65,6 +65,7 @@ func (c *client) ack(id string) {
 	case b.items[i].acked:
 		b.repeated++
 	default:
+		first = true
 		b.items[i].acked = true
 		b.acked++
 		c.record.Acked++
@@ -75,6 +76,9 @@ func (c *client) ack(id string) {
 	}
 	b.mu.Unlock()
 	c.server.step(b.name, StepAck)
+	if first && c.server.options.Acked != nil {
+		c.server.options.Acked(b.name, id)
+	}
 	if c.server.options.Window > 0 {
 		c.wake()
 	}
