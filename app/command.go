@@ -36,7 +36,7 @@ one per bot installation, and delivers every message it hears to your program.`,
 	flags.BoolVar(&p.json, "json", false, "write JSON, for programs")
 	root.AddCommand(
 		p.runCommand(), p.checkCommand(), p.statusCommand(), p.installationsCommand(), p.typesCommand(), p.eventsCommand(),
-		p.deliveriesCommand(), p.tasksCommand(), p.nodesCommand(), p.versionCommand(),
+		p.deliveriesCommand(), p.tasksCommand(), p.nodesCommand(), p.fakeCommand(), p.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	return root
@@ -55,7 +55,7 @@ func (p *program) group(use, short string, aliases []string, commands ...*cobra.
 // later are commands that people will look for and that are not in this version.
 var later = []string{
 	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages", "trace",
-	"targets", "keys", "tokens", "secrets", "backup", "restore", "migrate", "store", "fake",
+	"targets", "keys", "tokens", "secrets", "backup", "restore", "migrate", "store",
 }
 
 // unknown refuses a word that is no command, and says what was probably meant.

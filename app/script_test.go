@@ -55,6 +55,7 @@ func TestMain(m *testing.M) {
 //	answer STATUS             what it answers from now on
 //	took N                    wait until it has taken N different deliveries
 //	sql FILE STATEMENT        change a database
+//	holds TIME FILE REGEXP    until FILE, which somebody writes, matches; TIME is the most it may take
 //	finds TEXT PATH…          some file under the paths holds TEXT; ! finds: none does
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -73,7 +74,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	})
@@ -338,6 +339,24 @@ func cmdSQL(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	_, err = db.ExecContext(context.Background(), args[1])
 	ts.Check(errors.Join(err, db.Close()))
+}
+
+func cmdHolds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: holds time file regexp")
+	}
+	most, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	want, err := regexp.Compile(args[2])
+	ts.Check(err)
+	began := time.Now()
+	await(ts, func() (string, bool) {
+		b, err := os.ReadFile(ts.MkAbs(args[1]))
+		return fmt.Sprintf("got %q, %v, want %s", b, err, args[2]), want.Match(b)
+	})
+	if took := time.Since(began); took > most {
+		ts.Fatalf("it took %v until %s, want at most %v", took, args[2], most)
+	}
 }
 
 func cmdFinds(ts *testscript.TestScript, neg bool, args []string) {

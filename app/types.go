@@ -3,14 +3,25 @@ package app
 import (
 	"leasehold/channel"
 	"leasehold/channel/heartbeat"
+	"leasehold/channel/sse"
 	"leasehold/channel/websocket"
 )
 
 // Builtin are the channel types of the program itself. A new one is a line here,
-// beside its package and its example in config.example.toml.
+// beside its package and its example in config.example.toml; its fake platform is a
+// line below.
 func Builtin() []channel.Spec {
 	return []channel.Spec{
 		heartbeat.Spec,
 		websocket.Spec,
+		sse.Spec,
+	}
+}
+
+// fakes are the platforms that leasehold fake opens, by the type they belong to.
+func fakes() []fake {
+	return []fake{
+		{name: websocket.Spec.Name, scheme: "ws", open: fakeWebSocket},
+		{name: sse.Spec.Name, scheme: "http", open: fakeSSE},
 	}
 }
