@@ -96,8 +96,9 @@ func (d *Dispatcher) judge(ctx context.Context, p *pick, r Result, now instant) 
 	return true, say
 }
 
-// lengthen adds a failure to the row and reports whether that makes it an outage.
-// A row of time-outs in one lane is none: it is a slow conversation.
+// lengthen adds a failure to the row and reports whether that makes it an outage:
+// then the last attempt does not count, and is not to be given back either. A row
+// of time-outs in one lane is none: it is a slow conversation.
 func (t *target) lengthen(p *pick, r Result) bool {
 	s := setback{hold: p.hold, seq: p.entry.seq, lane: p.lane.key, count: 1}
 	for i, old := range t.row {
@@ -117,6 +118,7 @@ func (t *target) lengthen(p *pick, r Result) bool {
 	}
 	for _, other := range t.row {
 		if !other.slow || other.lane != s.lane || other.hold != s.hold {
+			t.row[len(t.row)-1].count--
 			return true
 		}
 	}
@@ -128,7 +130,10 @@ func (d *Dispatcher) openCircuit(ctx context.Context, t *target, r Result, now i
 	first := t.state != Open
 	t.state, t.reason, t.outage = Open, r.Reason, outage
 	t.fails++
-	t.probeAt = now.add(probeWait(t.fails, d.random))
+	t.probeAt = now
+	if r.After == 0 {
+		t.probeAt = now.add(probeWait(t.fails, d.random))
+	}
 	d.leaveAlone(t, r, now)
 	row := t.row
 	t.row = nil
@@ -146,7 +151,7 @@ func (d *Dispatcher) openCircuit(ctx context.Context, t *target, r Result, now i
 	}
 }
 
-// leaveAlone sets the alarm for the next look, not before what the target said.
+// leaveAlone sets the alarm for the next look, not before what the target has said.
 func (d *Dispatcher) leaveAlone(t *target, r Result, now instant) {
 	if r.After > 0 {
 		t.probeAt = max(t.probeAt, now.add(toldWait(r.After, d.random)))
@@ -204,8 +209,8 @@ func (d *Dispatcher) giveBack(t *target, s setback, now instant) {
 	if w := h.windows[t]; e == nil && w != nil {
 		e = w.find(s.seq)
 	}
-	if e == nil { // only in the store: it is read again when the mark is there
-		e = &entry{seq: s.seq}
+	if e == nil { // only in the store; see offer for how its lane waits for it
+		e = &entry{seq: s.seq, absent: true}
 	}
 	e.attempts = max(0, e.attempts-s.count)
 	e.back += s.count

@@ -31,7 +31,7 @@ func (d *Dispatcher) runClock(ctx context.Context) {
 		}
 		d.mu.Lock()
 		now := now()
-		if now >= swept.add(sweepEvery) || now < swept { // or the clock was set back
+		if now >= swept.add(d.limits.sweep) || now < swept { // or the clock was set back
 			swept = now
 			d.sweep(now)
 		}
@@ -59,7 +59,7 @@ func (d *Dispatcher) sweep(now instant) {
 			w.unpark(now)
 			h.tidy(w)
 		}
-		if now >= h.reread.add(rereadEvery) || now < h.reread {
+		if now >= h.reread.add(d.limits.reread) || now < h.reread {
 			h.refresh()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"leasehold/channel"
 )
@@ -72,8 +73,12 @@ type Dispatcher struct {
 	strange  map[string]bool
 }
 
-// limits are the bounds on memory; tests make them small.
-type limits struct{ window, total, page int }
+// limits are the bounds on memory, and how often what was missed is found. Tests
+// make them small, and do without the latter.
+type limits struct {
+	window, total, page int
+	sweep, reread       time.Duration
+}
 
 // target is a Target at work.
 type target struct {
@@ -96,7 +101,7 @@ func (t *target) passes(e *entry) bool { return t.OnFailure == Skip && e.attempt
 func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 	d := &Dispatcher{
 		outbox: outbox, opts: o, log: o.Log, random: o.Random, targets: map[string]*target{},
-		limits:   limits{windowSize, totalSize, pageSize},
+		limits:   limits{windowSize, totalSize, pageSize, sweepEvery, rereadEvery},
 		dispatch: make(chan struct{}, 1), load: make(chan struct{}, 1), mark: make(chan struct{}, 1),
 		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1),
 		holds: map[string]*hold{}, active: map[*hold]struct{}{}, strange: map[string]bool{},

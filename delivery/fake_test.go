@@ -159,7 +159,12 @@ func (f *fakeOutbox) Mark(_ context.Context, marks []Mark) ([]error, error) {
 		return nil, errFake
 	}
 	errs := make([]error, len(marks))
+	once := map[row]bool{}
 	for i, m := range marks {
+		if once[row{m.Seq, m.Target}] {
+			panic("two marks of one delivery in one call: a store may write them in one statement")
+		}
+		once[row{m.Seq, m.Target}] = true
 		r := f.byRow[row{m.Seq, m.Target}]
 		t := f.leases[m.Term.Installation]
 		if r == nil || r.state != Pending || t.Owner != m.Term.Owner || t.Epoch != m.Term.Epoch {

@@ -34,6 +34,7 @@ type entry struct {
 	replay    bool
 	marking   bool   // its outcome is not stored yet; until then it is not tried again
 	noted     string // the reason that was last stored; "" = not known
+	absent    bool   // was not in memory when its attempts were given back: it only keeps its place
 	back      int    // attempts to give back once the store has taken the last mark
 	probes    int    // failures as a probe
 	event     *Event // read ahead; nil = not
@@ -101,6 +102,14 @@ func (l *lane) trim(n int, pass uint64) {
 	}
 	l.window.count(n - len(l.entries))
 	l.entries = slices.Clone(l.entries[:n]) // the tail's memory goes
+}
+
+// short reports whether the lane runs out while the store has more of it, and
+// there is room.
+func (l *lane) short() bool {
+	w := l.window
+	room := w.n < w.size()*3/4 || w.share() > 0
+	return l.cut != 0 && room && len(l.entries) <= min(refillAt, w.share()/2)
 }
 
 // idle reports whether nothing is known of the lane but its name.

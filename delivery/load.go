@@ -82,7 +82,7 @@ func (h *hold) next() *pass {
 	if !found {
 		return nil
 	}
-	return &pass{id: h.d.passes, start: start, at: row{seq: start - 1}}
+	return &pass{id: h.d.passes, start: start, at: row{seq: start}}
 }
 
 // runLoads reads backlogs until ctx ends.
@@ -179,8 +179,9 @@ func (h *hold) admit(ctx context.Context, p *pass, items []Item) func() {
 		if fresh {
 			h.seen = r
 		}
-		if h.busy[r] != nil {
-			continue
+		e := h.busy[r]
+		if e != nil && e.lane != nil {
+			continue // it has its place
 		}
 		if _, ok := p.settled[r]; ok {
 			continue
@@ -193,7 +194,7 @@ func (h *hold) admit(ctx context.Context, p *pass, items []Item) func() {
 			continue
 		}
 		if w := h.windows[t]; w != nil || fresh {
-			h.window(t).offer(p, &items[i], fresh, now)
+			h.window(t).offer(p, &items[i], e, fresh, now)
 		}
 	}
 	if len(items) < h.d.limits.page {
@@ -201,7 +202,7 @@ func (h *hold) admit(ctx context.Context, p *pass, items []Item) func() {
 			w.reached(p)
 		}
 		h.pass = nil
-	} else if !fresh && !h.fillable(p) {
+	} else if !fresh && !h.hopes(p) {
 		h.more = h.more || p.more
 		h.pass = nil
 	}
@@ -219,9 +220,9 @@ func (h *hold) admit(ctx context.Context, p *pass, items []Item) func() {
 	}
 }
 
-func (h *hold) fillable(p *pass) bool {
+func (h *hold) hopes(p *pass) bool {
 	for _, w := range h.windows {
-		if w.fillable(p) {
+		if w.hopes(p) {
 			return true
 		}
 	}

@@ -150,6 +150,38 @@ func TestDrop(t *testing.T) {
 		})
 	})
 
+	t.Run("an outcome that fails is stored, too, and leaves nothing in memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			b := start(t, box, Options{}, Target{Name: "app", Sink: &fakeSink{answer: func(ctx context.Context, d Delivery) Result {
+				takes(100*time.Millisecond)(ctx, d)
+				return Result{Outcome: Refused, Reason: "answered 400"}
+			}}})
+			village(box, 3, 2)
+			term := b.hold("acme")
+			time.Sleep(50 * time.Millisecond)
+			drop(t, b, term, time.Minute)
+			same(t, "attempts", box.row(1, "app").Attempts, 1)
+			same(t, "entries in memory", b.entries(), 0)
+			same(t, "active leases", b.Stats().Active, 0)
+		})
+	})
+
+	t.Run("a grant that comes before the last was dropped ends its calls", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			b := start(t, box, Options{}, Target{Name: "app", Sink: &fakeSink{answer: takes(20 * time.Second)}})
+			box.say("acme", "C1", "app")
+			b.hold("acme")
+			time.Sleep(time.Second)
+			b.hold("acme")
+			time.Sleep(time.Second)
+			same(t, "calls that run", b.Stats().InFlight, 1)
+			time.Sleep(time.Minute)
+			same(t, "state", box.row(1, "app").state, Delivered)
+		})
+	})
+
 	t.Run("a long call is broken off, which is no attempt, and nothing is written after", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			box := newOutbox()

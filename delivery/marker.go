@@ -168,7 +168,8 @@ func (d *Dispatcher) acknowledge(o *outcome, err error) error {
 	h.rest(o.row)
 	switch l := e.lane; {
 	case h.leaving:
-	case l == nil:
+	case e.absent:
+		h.clear() // at once: what stands behind its place must not go first
 		h.refresh()
 	case o.mark.State == Pending:
 		if w := l.window; err != nil || w.beyond(l, e.seq) { // dropped by somebody, or the store has it for us

@@ -7,13 +7,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"leasehold/channel/channeltest"
 )
 
 // program is the user's: it listens on an in-memory network, notes what it
@@ -102,18 +101,14 @@ func noAttempts(t *testing.T, box *fakeOutbox, what string) {
 }
 
 func TestOutage(t *testing.T) {
-	outage := func(policy OnFailure, conversations int, down func(*channeltest.Net, *program) (up func())) func(*testing.T) {
+	outage := func(policy OnFailure, conversations int, down func(*network, *program) (up func())) func(*testing.T) {
 		return func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network, box, app := channeltest.NewNet(), newOutbox(), &program{}
-				l, err := network.Listen("app.test:80")
-				if err != nil {
-					t.Fatal(err)
-				}
-				app.listen(t, l)
+				net, box, app := newNetwork(), newOutbox(), &program{}
+				app.listen(t, net)
 				defer app.close()
-				up := down(network, app)
-				b := start(t, box, Options{Dial: network.DialContext}, Target{Name: "app", Kind: "http", URL: "http://app.test/events", OnFailure: policy})
+				up := down(net, app)
+				b := start(t, box, Options{Dial: net.Dial}, Target{Name: "app", Kind: "http", URL: "http://app.test/events", OnFailure: policy})
 				defer b.end()
 				want := village(box, conversations, 10)
 				term := b.hold("acme")
@@ -136,21 +131,21 @@ func TestOutage(t *testing.T) {
 			})
 		}
 	}
-	refused := func(n *channeltest.Net, _ *program) func() {
-		n.Refuse(true)
-		return func() { n.Refuse(false) }
+	refused := func(n *network, _ *program) func() {
+		n.refuse.Store(true)
+		return func() { n.refuse.Store(false) }
 	}
-	swallowed := func(n *channeltest.Net, _ *program) func() {
-		n.Blackhole(true)
-		return func() { n.Blackhole(false) }
+	swallowed := func(n *network, _ *program) func() {
+		n.swallow.Store(true)
+		return func() { n.swallow.Store(false) }
 	}
-	answers := func(status int64) func(*channeltest.Net, *program) func() {
-		return func(_ *channeltest.Net, p *program) func() {
+	answers := func(status int64) func(*network, *program) func() {
+		return func(_ *network, p *program) func() {
 			p.status.Store(status)
 			return func() { p.status.Store(0) }
 		}
 	}
-	mute := func(_ *channeltest.Net, p *program) func() {
+	mute := func(_ *network, p *program) func() {
 		var on atomic.Bool
 		on.Store(true)
 		p.handle = func(_ http.ResponseWriter, r *http.Request, _ string) bool {
@@ -205,6 +200,96 @@ func TestOutage(t *testing.T) {
 			noAttempts(t, box, "meanwhile")
 			time.Sleep(2 * time.Minute)
 			same(t, "arrived", len(sink.got()), 10)
+		})
+	})
+
+	t.Run("what a target says when it is looked at comes before our own patience", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, began := newOutbox(), time.Now()
+			sink := &fakeSink{answer: func(context.Context, Delivery) Result {
+				if time.Since(began) < 10*time.Minute {
+					return Result{Outcome: Down, Reason: "answered 503", After: 5 * time.Second}
+				}
+				return Result{Outcome: Taken}
+			}}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink, Concurrency: 1})
+			village(box, 3, 1)
+			b.hold("acme")
+			time.Sleep(10*time.Minute + 6*time.Second)
+			same(t, "arrived", len(sink.got()), 3)
+			if n := len(sink.tries()); n < 100 || n > 125 {
+				t.Errorf("got %d tries, want one every five seconds", n)
+			}
+		})
+	})
+
+	t.Run("a shorter Retry-After of a call that was on its way does not undo a longer one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			sink := &fakeSink{answer: func(ctx context.Context, d Delivery) Result {
+				if d.EventID == "evt_1" {
+					return Result{Outcome: Down, Reason: "answered 429", After: 10 * time.Minute}
+				}
+				takes(time.Second)(ctx, d)
+				return Result{Outcome: Down, Reason: "answered 429", After: time.Second}
+			}}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink})
+			village(box, 3, 1)
+			b.hold("acme")
+			time.Sleep(10*time.Minute - time.Second)
+			same(t, "tries", len(sink.tries()), 3)
+		})
+	})
+
+	t.Run("calls that break off because the target goes down are no attempts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, began := newOutbox(), time.Now()
+			sink := &fakeSink{answer: func(ctx context.Context, d Delivery) Result {
+				switch {
+				case time.Since(began) > 400*time.Millisecond:
+					return Result{Outcome: Taken}
+				case d.EventID == "evt_1":
+					return Result{Outcome: Down, Reason: "refused"}
+				}
+				takes(300*time.Millisecond)(ctx, d)
+				return Result{Outcome: Broken, Reason: "reset"}
+			}}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink})
+			village(box, 4, 1)
+			b.hold("acme")
+			time.Sleep(time.Minute)
+			for seq := range int64(4) {
+				same(t, fmt.Sprint("attempts of ", seq+1), box.row(seq+1, "app").Attempts, 1)
+			}
+		})
+	})
+
+	t.Run("an event that is tried again while its outage is recognised gets its attempt back, too", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, began := newOutbox(), time.Now()
+			sink := &fakeSink{answer: func(ctx context.Context, d Delivery) Result {
+				if time.Since(began) > 20*time.Second {
+					return Result{Outcome: Taken}
+				}
+				if d.EventID == "evt_1" && d.Attempt == 2 {
+					takes(10*time.Second)(ctx, d)
+				}
+				return Result{Outcome: Broken, Reason: "answered 500"}
+			}}
+			b := start(t, box, Options{Random: func() float64 { return 0 }}, Target{Name: "app", Sink: sink})
+			term := b.hold("acme")
+			for i := range 5 {
+				b.Accepted(term, box.say("acme", fmt.Sprint("C", i), "app"))
+				time.Sleep(1500 * time.Millisecond)
+			}
+			same(t, "circuit", b.Stats().Targets[0].State, Open)
+			time.Sleep(11 * time.Second)
+			noAttempts(t, box, "in the outage")
+			time.Sleep(2 * time.Minute)
+			for seq := range int64(5) {
+				same(t, fmt.Sprint("attempts of ", seq+1), box.row(seq+1, "app").Attempts, 1)
+			}
+			same(t, "arrived", len(sink.got()), 5)
 		})
 	})
 
@@ -270,6 +355,74 @@ func TestOutage(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			sameList(t, "arrived", sink.got(), evt(1, 2, 3, 4, 5))
 			same(t, "attempts of the first", box.row(1, "app").Attempts, 1)
+			tries := sink.tries()
+			same(t, "attempt that the program was told", tries[len(tries)-5].Attempt, 1)
+		})
+	})
+
+	t.Run("an outage gives back what it used up, and nothing else", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, began := newOutbox(), time.Now()
+			sink := &fakeSink{answer: func(context.Context, Delivery) Result {
+				if time.Since(began) < 20*time.Second {
+					return Result{Outcome: Refused, Reason: "answered 400"}
+				}
+				return Result{Outcome: Broken, Reason: "answered 500"}
+			}}
+			b := start(t, box, Options{Random: func() float64 { return 0 }}, Target{Name: "app", Sink: sink, OnFailure: Hold})
+			village(box, 8, 1)
+			b.hold("acme")
+			time.Sleep(10 * time.Minute)
+			same(t, "circuit", b.Stats().Targets[0].State, Open)
+			for seq := range int64(8) {
+				same(t, fmt.Sprint("attempts of ", seq+1), box.row(seq+1, "app").Attempts, 2)
+			}
+		})
+	})
+
+	t.Run("so it is for events that memory had let go of", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			box.lag = func() time.Duration { return 5 * time.Millisecond }
+			var b *bench
+			var back atomic.Bool
+			sink := &fakeSink{}
+			sink.answer = func(ctx context.Context, d Delivery) Result {
+				switch {
+				case back.Load():
+					return Result{Outcome: Taken}
+				case d.EventID == "evt_18": // closes the circuit that the fifth opens
+					return takes(10*time.Millisecond)(ctx, d)
+				case d.EventID == "evt_17":
+					b.Wake("acme")
+					takes(7*time.Millisecond)(ctx, d) // the others are forgotten, and not read again yet
+					back.Store(true)
+				}
+				return Result{Outcome: Broken, Reason: "answered 500"}
+			}
+			d, err := New(box, []Target{{Name: "app", Sink: sink, OnFailure: Hold}}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.limits = tight(windowSize, totalSize, 2)
+			b = &bench{Dispatcher: d}
+			b = launch(t, d)
+			want := village(box, 4, 4)
+			term := b.hold("acme")
+			time.Sleep(time.Second) // four have failed, and wait
+			for _, name := range []string{"C4", "C5"} {
+				want[name] = []string{fmt.Sprintf("msg_%d_app", box.say("acme", name, "app"))}
+			}
+			b.Accepted(term, box.last())
+			time.Sleep(time.Hour)
+			var ids []string
+			for _, id := range sink.got() {
+				ids = append(ids, strings.Replace(id, "evt_", "msg_", 1)+"_app")
+			}
+			inOrder(t, ids, want)
+			for seq := range int64(18) {
+				same(t, fmt.Sprint("attempts of ", seq+1), box.row(seq+1, "app").Attempts, 1)
+			}
 		})
 	})
 

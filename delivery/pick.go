@@ -107,7 +107,7 @@ func (d *Dispatcher) choose(t *target, now instant) *pick {
 	if l == nil {
 		return nil
 	}
-	t.probing = t.probing || probe
+	t.probing = probe
 	return d.fly(&pick{lane: l, probe: probe}, 0)
 }
 
@@ -241,6 +241,7 @@ func (d *Dispatcher) fetch(ctx context.Context, picks []*pick, seqs []int64) boo
 	for _, p := range picks {
 		if err != nil {
 			d.land(p)
+			p.lane.flying = nil
 			d.putBack(p)
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 )
 
@@ -26,6 +25,7 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 		counts, say = d.judge(ctx, p, r, now)
 		says = append(says, say)
 	}
+	p.lane.flying = nil
 	if !p.hold.gone {
 		says = append(says, d.decide(ctx, p, r, counts, took, now))
 	}
@@ -45,12 +45,12 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 	return next
 }
 
-// land takes a dispatch out of flight.
+// land takes a dispatch out of the counts. Its lane is told after the target was
+// judged.
 func (d *Dispatcher) land(p *pick) {
 	p.target.inFlight--
 	d.inFlight--
 	p.entry.pick = nil
-	p.lane.flying = nil
 	if p.probe {
 		p.target.probing = false
 	}
@@ -85,9 +85,7 @@ func (d *Dispatcher) decide(ctx context.Context, p *pick, r Result, counts bool,
 	e.marking = true
 	d.push(&outcome{hold: h, entry: e, row: p.row(), mark: m})
 	switch {
-	case m.State != Pending:
-		t.row = slices.DeleteFunc(t.row, func(s setback) bool { return m.State == Dead && s.hold == h && s.seq == e.seq })
-	case h.leaving:
+	case m.State != Pending, h.leaving:
 	case t.passes(e) && e.due > now:
 		p.lane.window.park(e)
 	default:

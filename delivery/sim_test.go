@@ -11,6 +11,8 @@ import (
 	"time"
 )
 
+const never = 10_000 * time.Hour
+
 // mortal is the outbox as one process sees it: after its death it does nothing
 // for it any more.
 type mortal struct {
@@ -97,7 +99,7 @@ func (w *world) boot() *node {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d.limits = limits{window: 24, total: 100, page: 9}
+	d.limits = limits{window: 24, total: 100, page: 9, sweep: never, reread: never} // nothing heals what we forget
 	b := launch(w.t, d)
 	return &node{bench: b, box: m}
 }

@@ -68,8 +68,9 @@ func (w *window) lane(k laneKey) *lane {
 }
 
 // offer takes the next row of a pass into memory if it is not there and there is
-// room. fresh: no pass has seen the row before.
-func (w *window) offer(p *pass, i *Item, fresh bool, now instant) {
+// room. fresh: no pass has seen the row before. e is the row's entry if it is
+// busy without having a place; the lane must not go on past it meanwhile.
+func (w *window) offer(p *pass, i *Item, e *entry, fresh bool, now instant) {
 	if w.cut != 0 && (w.refused == p.id || w.cut < p.start) {
 		return // something before it is missing
 	}
@@ -86,7 +87,9 @@ func (w *window) offer(p *pass, i *Item, fresh bool, now instant) {
 	if !missing {
 		return
 	}
-	e := &entry{seq: i.Seq, webhookID: i.WebhookID, attempts: i.Attempts, due: at(i.NextAttempt), accepted: at(i.AcceptedAt), replay: i.Replay}
+	if e == nil {
+		e = &entry{seq: i.Seq, webhookID: i.WebhookID, attempts: i.Attempts, due: at(i.NextAttempt), accepted: at(i.AcceptedAt), replay: i.Replay}
+	}
 	switch {
 	case w.target.passes(e) && e.due > now:
 		e.lane = &lane{window: w, key: key}
@@ -139,25 +142,24 @@ func (w *window) short() (from int64, ok bool) {
 	if w.cut != 0 && w.n <= w.size()/2 {
 		from, ok = w.cut, true
 	}
-	room := w.n < w.size()*3/4 || w.share() > 0
 	for _, l := range w.lanes {
-		if l.cut == 0 || !room || len(l.entries) > min(refillAt, w.share()/2) {
-			continue
-		}
-		if !ok || l.cut < from {
+		if l.short() && (!ok || l.cut < from) {
 			from, ok = l.cut, true
 		}
 	}
 	return from, ok
 }
 
-// fillable reports whether the pass can still bring something that was cut.
-func (w *window) fillable(p *pass) bool {
-	if w.cut != 0 {
-		return w.cut >= p.start && w.refused != p.id
+// hopes reports whether the pass can still bring what is short.
+func (w *window) hopes(p *pass) bool {
+	if w.cut != 0 && (w.cut < p.start || w.refused == p.id) {
+		return false
+	}
+	if w.cut != 0 && w.n <= w.size()/2 {
+		return true
 	}
 	for _, l := range w.lanes {
-		if l.cut != 0 && l.cut >= p.start && l.refused != p.id {
+		if l.cut >= p.start && l.refused != p.id && l.short() {
 			return true
 		}
 	}

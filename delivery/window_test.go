@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"leasehold/channel"
 )
 
 // small makes the bounds on memory so tight that a test meets all of them.
@@ -20,6 +23,9 @@ func small(t *testing.T, box Outbox, l limits, targets ...Target) *bench {
 	d.limits = l
 	return launch(t, d)
 }
+
+// tight are bounds under which nothing heals what we forget.
+func tight(window, total, page int) limits { return limits{window, total, page, never, never} }
 
 func TestWindow(t *testing.T) {
 	t.Run("a backlog of 100,000 in one conversation is delivered in order with a bounded part in memory", func(t *testing.T) {
@@ -68,7 +74,7 @@ func TestWindow(t *testing.T) {
 				}
 				return Result{Outcome: Taken}
 			}}
-			b := small(t, box, limits{window: 40, total: 1000, page: 16}, Target{Name: "app", Sink: sink, OnFailure: Hold})
+			b := small(t, box, tight(40, 1000, 16), Target{Name: "app", Sink: sink, OnFailure: Hold})
 			var first []int64
 			for range 500 {
 				first = append(first, box.say("acme", "stuck", "app"))
@@ -97,10 +103,79 @@ func TestWindow(t *testing.T) {
 		})
 	})
 
+	t.Run("an event that is accepted while a long backlog is read is delivered at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			sink := &fakeSink{answer: func(ctx context.Context, d Delivery) Result {
+				if strings.HasPrefix(conversationOf(d), "stuck") {
+					return Result{Outcome: Refused, Reason: "answered 400"}
+				}
+				return takes(5*time.Millisecond)(ctx, d)
+			}}
+			b := small(t, box, tight(200, 1000, 4), Target{Name: "app", Sink: sink, OnFailure: Hold})
+			box.lag = func() time.Duration { return time.Millisecond }
+			for range 1500 {
+				box.say("acme", "long", "app")
+				for i := range 7 { // they stand between, so that more of the first takes several pages
+					box.say("acme", fmt.Sprint("stuck", i), "app")
+				}
+			}
+			term := b.hold("acme")
+			time.Sleep(3200 * time.Millisecond) // it was read to its end once
+			for i := range 20 {
+				time.Sleep(37 * time.Millisecond)
+				seq := box.say("acme", fmt.Sprint("C", i), "app")
+				b.Accepted(term, seq)
+				time.Sleep(60 * time.Millisecond)
+				if got := box.row(seq, "app"); got.state != Delivered {
+					t.Fatalf("got %v a moment after the %d., want it delivered", got.state, i+1)
+				}
+			}
+			if n := len(sink.got()); n >= 1500 {
+				t.Fatalf("got %d taken, want the long backlog to last", n)
+			}
+		})
+	})
+
+	t.Run("events of more conversations than there is room for that fail once are all tried again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			sink := &fakeSink{answer: func(_ context.Context, d Delivery) Result {
+				if d.Attempt == 1 {
+					return Result{Outcome: Refused, Reason: "answered 400"}
+				}
+				return Result{Outcome: Taken}
+			}}
+			box.lag = func() time.Duration { return 15 * time.Millisecond }
+			b := small(t, box, tight(20, 1000, 3), Target{Name: "app", Sink: sink})
+			village(box, 300, 1)
+			b.hold("acme")
+			time.Sleep(time.Hour)
+			same(t, "delivered", box.count("app", Delivered), 300)
+			same(t, "tries", len(sink.tries()), 600)
+		})
+	})
+
+	t.Run("a change that nobody told of is found", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box := newOutbox()
+			sink := &fakeSink{answer: refuses("evt_2")}
+			b := start(t, box, Options{}, Target{Name: "app", Sink: sink})
+			first := box.say("acme", "C1", "app")
+			box.say("acme", "C2", "app") // waits, so that the lease is not at rest
+			b.hold("acme")
+			time.Sleep(time.Minute)
+			same(t, "state of the first", box.row(first, "app").state, Delivered)
+			box.replay(first)
+			time.Sleep(rereadEvery + sweepEvery)
+			same(t, "state of the first after it was replayed", box.row(first, "app").state, Delivered)
+		})
+	})
+
 	t.Run("more conversations than there is room for are all delivered, each in order", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			box, sink := newOutbox(), &fakeSink{answer: takes(time.Millisecond)}
-			b := small(t, box, limits{window: 20, total: 1000, page: 7}, Target{Name: "app", Sink: sink, Concurrency: 8})
+			b := small(t, box, tight(20, 1000, 7), Target{Name: "app", Sink: sink, Concurrency: 8})
 			want := village(box, 300, 4)
 			b.hold("acme")
 			time.Sleep(time.Minute)
@@ -110,14 +185,23 @@ func TestWindow(t *testing.T) {
 			}
 			inOrder(t, ids, want)
 			same(t, "entries in memory", b.entries(), 0)
+			if n := box.rowsRead(); n > 4000 {
+				t.Errorf("got %d rows read for 1200, want them read about twice", n)
+			}
 		})
 	})
 
 	t.Run("a target that is down for every lease keeps no other's deliveries out", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			box, good := newOutbox(), &fakeSink{}
-			bad := &fakeSink{answer: func(context.Context, Delivery) Result { return Result{Outcome: Down, Reason: "refused"} }}
-			b := small(t, box, limits{window: 100, total: 200, page: 50}, Target{Name: "bad", Sink: bad}, Target{Name: "good", Sink: good})
+			var up atomic.Bool
+			bad := &fakeSink{answer: func(context.Context, Delivery) Result {
+				if up.Load() {
+					return Result{Outcome: Taken}
+				}
+				return Result{Outcome: Down, Reason: "refused"}
+			}}
+			b := small(t, box, tight(100, 200, 50), Target{Name: "bad", Sink: bad}, Target{Name: "good", Sink: good})
 			for lease := range 20 {
 				for i := range 200 {
 					box.say(fmt.Sprint("i", lease), fmt.Sprint("C", i), "bad", "good")
@@ -132,6 +216,9 @@ func TestWindow(t *testing.T) {
 			if limit := 200 + 20*windowFloor; b.entries() > limit {
 				t.Errorf("got %d entries in memory, want at most %d", b.entries(), limit)
 			}
+			up.Store(true)
+			time.Sleep(5 * time.Minute)
+			same(t, "arrived at the other one when it is back", len(bad.got()), 20*200)
 		})
 	})
 
@@ -144,7 +231,7 @@ func TestWindow(t *testing.T) {
 				}
 				return Result{Outcome: Taken}
 			}}
-			b := start(t, box, Options{}, Target{Name: "app", Sink: sink})
+			b := small(t, box, tight(windowSize, totalSize, pageSize), Target{Name: "app", Sink: sink})
 			const n = 3 * parkedSize
 			for i := range n {
 				box.say("acme", fmt.Sprint("C", i), "app")
@@ -164,7 +251,7 @@ func TestWindow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			box, sink := newOutbox(), &fakeSink{answer: takes(30 * time.Millisecond)}
 			box.lag = func() time.Duration { return 3 * time.Millisecond }
-			b := small(t, box, limits{window: 50, total: 1000, page: 8}, Target{Name: "app", Sink: sink})
+			b := small(t, box, tight(50, 1000, 8), Target{Name: "app", Sink: sink})
 			want := village(box, 20, 50)
 			b.hold("acme")
 			for range 500 {
@@ -191,7 +278,7 @@ func TestWindow(t *testing.T) {
 				takes(time.Second)(ctx, d)
 				return Result{Outcome: Down, Reason: "refused"}
 			}
-			b := small(t, box, limits{window: 10, total: 1000, page: 4}, Target{Name: "app", Sink: sink})
+			b := small(t, box, tight(10, 1000, 4), Target{Name: "app", Sink: sink})
 			village(box, 40, 3)
 			b.hold("acme")
 			for range 2000 {
@@ -216,7 +303,7 @@ func TestWindow(t *testing.T) {
 				takes(10*time.Second)(ctx, d)
 				return Result{Outcome: Down, Reason: "refused"}
 			}
-			b := small(t, box, limits{window: 10, total: 1000, page: 4}, Target{Name: "app", Sink: sink})
+			b := small(t, box, tight(10, 1000, 4), Target{Name: "app", Sink: sink})
 			village(box, 100, 1)
 			term := b.hold("acme")
 			time.Sleep(time.Second)
@@ -321,4 +408,26 @@ func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+func TestTrim(t *testing.T) {
+	t.Run("an entry whose outcome is not stored yet is not let go of", func(t *testing.T) {
+		d, err := New(newOutbox(), []Target{{Name: "app", Kind: "log"}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Hold(channel.Term{Installation: "acme"})
+		l := d.holds["acme"].window(d.order[0]).lane(laneKey{conversation: "C1"})
+		for seq := range int64(6) {
+			l.insert(&entry{seq: seq + 1, marking: seq == 3})
+		}
+		l.trim(2, 1)
+		var kept []int64
+		for _, e := range l.entries {
+			kept = append(kept, e.seq)
+		}
+		sameList(t, "kept", kept, []int64{1, 2, 3, 4})
+		same(t, "read again from", l.cut, 5)
+		same(t, "entries in memory", d.items, 4)
+	})
 }
