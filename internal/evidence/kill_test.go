@@ -66,7 +66,7 @@ func TestKilled(t *testing.T) {
 		}
 		lived := time.Since(began)
 		p := w.start()
-		w.arrived(5 * time.Minute)
+		w.arrived(time.Minute + time.Duration(kills)*time.Second)
 		w.connected()
 		d, _ := w.steps.back()
 		back = append(back, d)

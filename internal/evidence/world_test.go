@@ -123,6 +123,11 @@ func (w *world) acked() (n int) {
 // arrived waits until all that was said was acknowledged and taken.
 func (w *world) arrived(patience time.Duration) {
 	w.Helper()
+	defer func() {
+		if w.Failed() {
+			w.kept() // says what was lost
+		}
+	}()
 	await(w.T, patience, func() (string, bool) {
 		acked, taken := w.acked(), w.program.taken()
 		return fmt.Sprintf("got %d acknowledged and %d taken, want %d", acked, taken, w.pushed), acked == w.pushed && taken == w.pushed
