@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"time"
 )
@@ -25,6 +26,15 @@ type Definition[C any] struct {
 	Deaf    time.Duration // a half-open connection is noticed within this; 0 = there is none to notice
 	Budget  int           // what the platform allows per 24 h, counted by Link.Spend; 0 = no limit
 	Default func() C      // the config before the file's keys; nil = the zero C
+	// FileOnly: only the config file may define an installation of the type. It runs
+	// what its config says with the rights of this program, and nobody shall get
+	// those over an API.
+	FileOnly bool
+	// Prepare is called once in a program that runs installations, before any of them
+	// is claimed, with a folder for the type alone, which it makes if it needs it. It
+	// ends what an earlier process has left running on this machine. An error keeps
+	// the program from starting. nil = there is nothing to prepare.
+	Prepare func(ctx context.Context, dir string, log *slog.Logger) error
 
 	// New builds the channel. It makes no connection. An error is the config's
 	// fault and is shown to people: name the key and the fix.
@@ -47,6 +57,9 @@ type Spec struct {
 	Hosts   []string
 	Deaf    time.Duration
 	Budget  int
+	// FileOnly and Prepare are the definition's.
+	FileOnly bool
+	Prepare  func(ctx context.Context, dir string, log *slog.Logger) error
 	// Config is the type of the config struct, from which schema, documentation
 	// and the file's check come.
 	Config reflect.Type
@@ -64,6 +77,7 @@ func Define[C any](d Definition[C]) Spec {
 	}
 	return Spec{
 		Name: d.Name, Summary: d.Summary, Can: d.Can, Hosts: d.Hosts, Deaf: d.Deaf, Budget: d.Budget, Config: reflect.TypeFor[C](),
+		FileOnly: d.FileOnly, Prepare: d.Prepare,
 		fresh: func() any {
 			c := new(C)
 			if d.Default != nil {
