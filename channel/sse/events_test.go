@@ -64,6 +64,7 @@ func TestWhatAnEventIsMadeOf(t *testing.T) {
 		{"a name too long to be a type", ssefake.Event{ID: "1", Name: strings.Repeat("n", 65), Data: `{}`}, nil, func(e channel.Event) bool { return e.Type == "raw" }},
 		{"a pointer to the id comes before the id line", ssefake.Event{ID: "1", Data: `{"id":7}`}, map[string]any{"id": "/id"}, func(e channel.Event) bool { return e.ID == "7" }},
 		{"an id line is none where a pointer is set", ssefake.Event{ID: "1", Data: `{}`}, map[string]any{"id": "/id"}, func(e channel.Event) bool { return e.ID != "1" && e.ID != "" }},
+		{"an id line is none there, whatever the data is", ssefake.Event{ID: "1", Data: "no JSON"}, map[string]any{"id": "/id"}, func(e channel.Event) bool { return e.ID != "1" && e.ID != "" }},
 		{"text that is no JSON", ssefake.Event{ID: "1", Name: "line", Data: "hello\nthere"}, nil, func(e channel.Event) bool {
 			return e.Type == "line" && e.Raw == nil && string(e.Payload) == "hello\nthere" && e.ContentType == "text/plain; charset=utf-8"
 		}},
@@ -148,8 +149,8 @@ func TestAnOversizedEventIsDroppedAndTold(t *testing.T) {
 		w.config["max_size"] = 10_000
 		b := w.connected()
 		w.fake.PushEvent(bot, ssefake.Event{ID: "big", Data: strings.Repeat("x", 2<<20)})
-		w.fake.PushEvent(bot, ssefake.Event{ID: "one too many", Data: strings.Repeat("x", 10_001)})
 		w.fake.PushEvent(bot, ssefake.Event{ID: "fits", Data: strings.Repeat("x", 10_000)})
+		w.fake.PushEvent(bot, ssefake.Event{ID: "one too many", Data: strings.Repeat("x", 10_001)})
 		synctest.Wait()
 		if got := w.kept(); !slices.Equal(got, []string{"fits"}) {
 			t.Errorf("got %q, want the one that fits to the byte", got)
@@ -159,7 +160,7 @@ func TestAnOversizedEventIsDroppedAndTold(t *testing.T) {
 		}
 		w.stop(b, channel.ErrDraining)
 		b = w.connected()
-		if got := w.lastConnection().After; got != "fits" {
+		if got := w.lastConnection().After; got != "one too many" {
 			t.Errorf("got asked for what follows %q, want the last one: a dropped event is not asked for again", got)
 		}
 		w.stop(b, channel.ErrDraining)

@@ -114,6 +114,16 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 			}
 		})
 	})
+	t.Run("nor the one in the body", func(t *testing.T) {
+		bubble(t, ssefake.Options{}, func(w *world) {
+			w.config["method"], w.config["body"] = "POST", map[string]any{"env": "TOKEN"}
+			w.fake.Behave(bot, ssefake.Behaviour{Status: 400, Body: "what is " + token + "?"})
+			got := w.wantExit(w.start(), channel.ClassRejected, "http_400")
+			if !strings.Contains(got.Err.Error(), "what is [redacted]?") {
+				t.Errorf("got %q, want the words without the secret", got.Err)
+			}
+		})
+	})
 	t.Run("a secret in the URL stays out of every word", func(t *testing.T) {
 		for name, prepare := range map[string]func(w *world){
 			"refused": func(w *world) { w.net.Refuse(true) }, "unauthorized": func(*world) {}, "hanging": func(w *world) { w.net.Blackhole(true) },
