@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -21,9 +22,7 @@ func typeKeys(t reflect.Type, path string) map[string]string {
 	for f := range t.Fields() {
 		name := path + f.Tag.Get("json")
 		if f.Type.Kind() == reflect.Struct && strings.HasSuffix(f.Type.Name(), "Pointers") {
-			for key, def := range typeKeys(f.Type, name+".") {
-				keys[key] = def
-			}
+			maps.Copy(keys, typeKeys(f.Type, name+"."))
 			continue
 		}
 		keys[name] = f.Tag.Get("default")
@@ -37,9 +36,7 @@ func shownKeys(config map[string]json.RawMessage, path string) map[string]string
 	for key, value := range config {
 		var table map[string]json.RawMessage
 		if key == "pointers" && json.Unmarshal(value, &table) == nil {
-			for k, v := range shownKeys(table, path+key+".") {
-				keys[k] = v
-			}
+			maps.Copy(keys, shownKeys(table, path+key+"."))
 			continue
 		}
 		keys[path+key] = strings.Trim(string(value), `"`)
