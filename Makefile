@@ -17,9 +17,10 @@ FUZZTIME ?= 10s
 SEEDS ?= 10000
 KILLS ?= 200
 TESTFLAGS ?=
+BENCHFLAGS ?=
 
 .DEFAULT_GOAL = help
-.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim soak ci clean
+.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim soak bench ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +73,9 @@ sim: ## simulate SEEDS (10000) runs of the engine's core
 
 soak: ## kill the program KILLS (200) times under load, 200 events for each kill
 	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/
+
+bench: ## measure what it costs, beside what it could cost; seven minutes (Linux)
+	CGO_ENABLED=0 $(GO) run ./internal/bench $(BENCHFLAGS)
 
 ci: ## all that a change must pass; .ci/run
 	@bash .ci/run
