@@ -84,6 +84,19 @@ func TestFullDisk(t *testing.T) {
 			want(t, "reserve made again", sizeOf(s.reservePath()), reserve)
 		})
 
+		t.Run("a volume too small for a reserve goes on by itself, too", func(t *testing.T) {
+			dir := tmpfs(t, "20m")
+			s := openAt(t, filepath.Join(dir, "leasehold.db"), Options{})
+			want(t, "reserve", sizeOf(s.reservePath()), 0)
+			term := grant(t, s, "i")
+			theirs := occupy(t, dir)
+			_, err := acceptUntil(t, s, engine.AcceptRequest{Term: term})
+			want(t, "kind", fault.Of(err), fault.Full)
+			must(t, os.Remove(theirs))
+			must(t, s.Probe(t.Context()))
+			take(t, s, term, "afterwards")
+		})
+
 		t.Run("room that the sweeper makes inside the database is room", func(t *testing.T) {
 			dir := tmpfs(t, "48m")
 			now := time.Now()

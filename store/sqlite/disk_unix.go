@@ -17,3 +17,12 @@ func diskFree(path string) (int64, error) {
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // their types differ by system
 }
+
+// diskSize returns the bytes of that file system in all.
+func diskSize(path string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(path), &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Blocks) * int64(st.Bsize), nil //nolint:unconvert // their types differ by system
+}

@@ -17,3 +17,14 @@ func diskFree(path string) (int64, error) {
 	err = windows.GetDiskFreeSpaceEx(dir, &free, nil, nil)
 	return int64(free), err
 }
+
+// diskSize returns the bytes of that volume in all.
+func diskSize(path string) (int64, error) {
+	dir, err := windows.UTF16PtrFromString(filepath.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	var size uint64
+	err = windows.GetDiskFreeSpaceEx(dir, nil, &size, nil)
+	return int64(size), err
+}

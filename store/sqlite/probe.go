@@ -90,5 +90,5 @@ func (s *Store) room(ctx context.Context) (int64, error) {
 	err = s.c.outside(ctx, func(w *writer) error {
 		return errors.Join(w.get("PRAGMA freelist_count", nil, &pages), w.get("PRAGMA page_size", nil, &size))
 	})
-	return free + pages*size - s.reserveMissing(), err
+	return free + pages*size - s.reserveOwed(), err
 }

@@ -26,6 +26,15 @@ func (s *Store) reserveMissing() int64 {
 	return max(0, s.opt.ReserveBytes-info.Size())
 }
 
+// reserveOwed is what the reserve is to have back: nothing on a volume that is
+// too small to have ever had one.
+func (s *Store) reserveOwed() int64 {
+	if size, err := diskSize(s.path); err == nil && size < reserveFactor*s.opt.ReserveBytes {
+		return 0
+	}
+	return s.reserveMissing()
+}
+
 func (s *Store) giveUpReserve() {
 	switch err := os.Remove(s.reservePath()); {
 	case err == nil:
