@@ -136,7 +136,7 @@ func (d *demo) story(ctx context.Context) error {
 		return err
 	}
 	d.say("That is the job. An event follows every %d seconds until you press Ctrl-C.", int(demoPace.Seconds()))
-	d.say("From another terminal: leasehold --data-dir %s status", d.dir)
+	d.say("From another terminal: %s --data-dir %s status", os.Args[0], d.dir)
 	for {
 		if err := loop.Sleep(ctx, demoPace); err != nil {
 			return err
