@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"leasehold/internal/fault"
 )
@@ -19,12 +20,31 @@ import (
 // ErrNoAnswer is in the error of a call that reached nobody.
 var ErrNoAnswer = errors.New("nobody answers")
 
+// answerWithin bounds a call of another process. The slowest question takes a
+// fraction of it; a process that is stopped or stuck never answers, and its kernel
+// goes on taking connections for it.
+const answerWithin = 10 * time.Second
+
+// errMute ends a call that was connected and got no answer in time.
+var errMute = fmt.Errorf("the process does not answer within %v, though its socket is open; look whether it is stopped or stuck, then end it and start it again", answerWithin)
+
 // Client asks the handlers over any way in. Its errors have the kind that the
-// handler's had. A call is bounded by its context alone.
-type Client struct{ http *http.Client }
+// handler's had. A call of another process is bounded by ten seconds, apart from
+// what has no end of its own, a tail and the run of a task; a call of this one by
+// its context alone.
+type Client struct {
+	http   *http.Client
+	within time.Duration // 0: as long as the context lasts
+}
 
 // NewClient makes a client of a way in: Socket or InProcess.
-func NewClient(way http.RoundTripper) *Client { return &Client{&http.Client{Transport: way}} }
+func NewClient(way http.RoundTripper) *Client {
+	c := &Client{http: &http.Client{Transport: way}, within: answerWithin}
+	if _, own := way.(inProcess); own {
+		c.within = 0
+	}
+	return c
+}
 
 // Close lets go of the connections that wait to be used again.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -53,7 +73,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any, header
 	answer, err := c.http.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%s %s: %w", method, path, ctx.Err())
+			return nil, fmt.Errorf("%s %s: %w", method, path, context.Cause(ctx))
 		}
 		return nil, fmt.Errorf("%s %s: %w: %w", method, path, ErrNoAnswer, err)
 	}
@@ -81,6 +101,16 @@ func problemIn(answer *http.Response) error {
 // call makes a request and decodes its answer into out, unless that is nil. What
 // a newer server says beyond out is ignored.
 func (c *Client) call(ctx context.Context, method, path string, body any, header http.Header, out any) error {
+	if c.within > 0 {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeoutCause(ctx, c.within, errMute)
+		defer done()
+	}
+	return c.exchange(ctx, method, path, body, header, out)
+}
+
+// exchange is a call that takes as long as its context.
+func (c *Client) exchange(ctx context.Context, method, path string, body any, header http.Header, out any) error {
 	answer, err := c.send(ctx, method, path, body, header)
 	if err != nil {
 		return err
@@ -90,6 +120,9 @@ func (c *Client) call(ctx context.Context, method, path string, body any, header
 		return nil
 	}
 	if err := json.NewDecoder(answer.Body).Decode(out); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return fmt.Errorf("read answer of %s %s: %w", method, path, err)
 	}
 	return nil
@@ -211,9 +244,14 @@ func (c *Client) Tasks(ctx context.Context) (Page[Task], error) {
 	return get[Page[Task]](ctx, c, "/v1/tasks", nil)
 }
 
-// RunTask runs a task now and returns when it has ended.
+// RunTask runs a task now and returns when it has ended, however long that takes:
+// who does not answer at all is found out with a question that has a bound.
 func (c *Client) RunTask(ctx context.Context, name string) (Task, error) {
-	return post[Task](ctx, c, "/v1/tasks/"+url.PathEscape(name)+"/run", nil)
+	if _, err := c.Version(ctx); err != nil {
+		return Task{}, err
+	}
+	var t Task
+	return t, c.exchange(ctx, http.MethodPost, "/v1/tasks/"+url.PathEscape(name)+"/run", nil, nil, &t)
 }
 
 // Nodes lists the live sessions.

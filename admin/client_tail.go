@@ -62,10 +62,19 @@ func (c *Client) tailOnce(ctx context.Context, q url.Values, after string, see f
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
+	began := func() bool { return true }
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if c.within > 0 { // until it begins; then silence only says that nothing is heard
+		late := time.AfterFunc(c.within, func() { end(errMute) })
+		defer late.Stop()
+		began = late.Stop
+	}
 	answer, err := c.send(ctx, http.MethodGet, path, nil, header)
 	if err != nil {
 		return "", err
 	}
+	began()
 	defer closeBody(answer)
 	last = after
 	in := bufio.NewReader(answer.Body)
