@@ -60,7 +60,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Chmod(path, 0o660); err != nil {
 		return nil, errors.Join(fmt.Errorf("set permissions of the local socket: %w", err), l.Close())
 	}
-	return l, nil
+	return own(l, path)
 }
 
 // Reach reports whether somebody accepts connections on the socket at path. The

@@ -102,6 +102,21 @@ func TestSocket(t *testing.T) {
 		}
 	})
 
+	t.Run("a process that ends late leaves its successor's socket", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "s")
+		stop := serveOn(t, path, hello)
+		if err := os.Remove(path); err != nil { // the successor took it for one of a process that is gone
+			t.Fatal(err)
+		}
+		serveOn(t, path, hello)
+		if err := stop(); err != nil {
+			t.Errorf("Serve: got %v, want nil", err)
+		}
+		if _, err := NewClient(Socket(path)).Version(t.Context()); err != nil {
+			t.Errorf("the successor: got %v, want an answer", err)
+		}
+	})
+
 	t.Run("a file that is no socket is never removed", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "s")
 		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
