@@ -35,9 +35,9 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 		return err
 	}
 	socket := string(c.Admin.Socket)
-	switch err := admin.Reach(ctx, socket); {
+	switch err := ask(ctx, socket, do); {
 	case err == nil:
-		return overSocket(ctx, socket, do)
+		return nil
 	case !errors.Is(err, admin.ErrNoAnswer):
 		return err
 	}
@@ -46,7 +46,7 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 		return err
 	}
 	switch {
-	case b.held && up(ctx, socket):
+	case b.up(ctx, socket):
 		return overSocket(ctx, socket, do)
 	case n == running && b.held:
 		return fault.Errorf(fault.Internal, "%s holds the store and does not answer on %s; restart it", holder(b.owner), socket)
@@ -54,6 +54,16 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 		return notRunning("nothing answers on " + socket)
 	}
 	return asUsage(p.inProcess(ctx, b, n, do))
+}
+
+// ask is overSocket when somebody is there. One that ends before it answers, as a
+// process that is just being killed does, is not: the error has admin.ErrNoAnswer
+// in it.
+func ask(ctx context.Context, socket string, do func(context.Context, *admin.Client) error) error {
+	if err := admin.Reach(ctx, socket); err != nil {
+		return err
+	}
+	return overSocket(ctx, socket, do)
 }
 
 func overSocket(ctx context.Context, socket string, do func(context.Context, *admin.Client) error) error {
@@ -66,15 +76,17 @@ func overSocket(ctx context.Context, socket string, do func(context.Context, *ad
 // answers: it is starting, most often, which takes a fraction of that.
 const startPatience = 2 * time.Second
 
-// up waits until somebody answers on the socket; false: nobody does in time.
-func up(ctx context.Context, socket string) bool {
-	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); {
+// up waits, while somebody holds the store, until somebody answers on the socket;
+// false: nobody does in time, or nobody holds the store any more.
+func (b *box) up(ctx context.Context, socket string) bool {
+	for deadline := time.Now().Add(startPatience); b.held && time.Now().Before(deadline); {
 		if loop.Sleep(ctx, 50*time.Millisecond) != nil {
 			return false
 		}
 		if admin.Reach(ctx, socket) == nil {
 			return true
 		}
+		b.owner, b.held = sqlite.Holder(b.path)
 	}
 	return false
 }
