@@ -64,10 +64,14 @@ type NodeInfo struct {
 type Target struct {
 	Name      string    `json:"name"`
 	Type      string    `json:"type"`
-	State     string    `json:"state"` // ok, or down: its deliveries wait and use up no attempts
+	State     string    `json:"state"` // ok; failing: reached, and what waits for it is not taken; down: its deliveries wait and use up no attempts; disabled; unknown
 	Reason    string    `json:"reason,omitempty"`
 	Since     time.Time `json:"since,omitzero"`      // of the state
 	NextProbe time.Time `json:"next_probe,omitzero"` // down: when it is tried again
+
+	LastError    string    `json:"last_error,omitempty"`   // of the latest attempt that failed
+	LastErrorAt  time.Time `json:"last_error_at,omitzero"` // when it failed
+	FailingSince time.Time `json:"failing_since,omitzero"` // the first failure since the last success; zero = the last attempt was taken
 }
 
 // Version says what was built.

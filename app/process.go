@@ -71,21 +71,40 @@ func (n *node) Wake(leases []string) {
 
 func (n *node) Trigger() { n.supervisor.Trigger() }
 
-// Targets are the circuits of the targets, in the words of people.
+// Targets are the targets of the dispatcher, in the words of people.
 func (n *node) Targets() []admin.Target {
 	var all []admin.Target
 	for _, t := range n.dispatcher.Stats().Targets {
-		state := string(t.State)
-		switch t.State {
-		case delivery.Closed:
-			state = "ok"
-		case delivery.Open:
-			state = "down"
-		default: // disabled, unknown: words already
-		}
-		all = append(all, admin.Target{Name: t.Name, Type: t.Kind, State: state, Reason: t.Reason, Since: t.Since, NextProbe: t.NextProbe})
+		all = append(all, targetState(t))
 	}
 	return all
+}
+
+// targetState says how a target does. One that can be reached and takes nothing is
+// failing as long as something waits for it: what it gave up on is counted as dead.
+func targetState(t delivery.TargetStats) admin.Target {
+	shown := admin.Target{
+		Name: t.Name, Type: t.Kind, State: string(t.State), Reason: t.Reason, Since: t.Since, NextProbe: t.NextProbe,
+		LastError: t.LastError, LastErrorAt: t.LastErrorAt, FailingSince: t.FailingSince,
+	}
+	switch {
+	case t.State == delivery.Open:
+		shown.State = "down"
+	case t.State != delivery.Closed: // disabled, unknown: words already
+	case t.FailingSince.IsZero() || t.Waiting == 0 && !t.More:
+		shown.State = "ok"
+	default:
+		wait := "1 delivery waits"
+		if t.Waiting != 1 || t.More {
+			wait = fmt.Sprintf("%d deliveries wait", t.Waiting)
+		}
+		if t.More {
+			wait = "more than " + wait
+		}
+		shown.State, shown.Since = "failing", t.FailingSince
+		shown.Reason = wait + ", the last attempt failed: " + t.LastError
+	}
+	return shown
 }
 
 // awaitSession returns when the node has a session, and so may hold something; at

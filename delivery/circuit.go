@@ -57,6 +57,7 @@ func (c *circuit) admits(now instant) (ok, probe bool) {
 // attempt counts against its event, and returns what to log, after the lock.
 func (d *Dispatcher) judge(ctx context.Context, p *pick, r Result, now instant) (counts bool, say func()) {
 	t := p.target
+	t.note(r, now)
 	open, outage := t.state == Open, t.state == Open && t.outage
 	switch {
 	case r.Outcome == Taken:

@@ -85,6 +85,7 @@ type target struct {
 	Target
 	sink Sink
 	circuit
+	health
 	ready    fifo[*window] // those with lanes that can go
 	second   *lane         // its second entry is the next probe
 	inFlight int

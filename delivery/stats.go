@@ -31,6 +31,10 @@ type TargetStats struct {
 	Waiting   int       // deliveries in memory; with More there are others
 	More      bool      // in the store
 	Oldest    time.Time // when the oldest of them in memory was accepted; zero = none waits
+
+	LastError    string    // of the latest attempt that failed, redacted; "" = none did
+	LastErrorAt  time.Time // zero = none did
+	FailingSince time.Time // the first failure with no success behind it; zero = the last attempt was taken
 }
 
 // Stats returns the state of all targets by name, those included that are named
@@ -46,7 +50,13 @@ func (d *Dispatcher) Stats() Stats {
 	for _, t := range d.order {
 		ts := &TargetStats{
 			Name: t.Name, Kind: t.Kind, State: t.state, Reason: t.reason, InFlight: t.inFlight,
-			Delivered: t.delivered, Failed: t.failed, Dead: t.dead,
+			Delivered: t.delivered, Failed: t.failed, Dead: t.dead, LastError: t.lastError,
+		}
+		if t.lastErrorAt != 0 {
+			ts.LastErrorAt = t.lastErrorAt.time()
+		}
+		if t.failingSince != 0 {
+			ts.FailingSince = t.failingSince.time()
 		}
 		if t.since != 0 {
 			ts.Since = t.since.time()
