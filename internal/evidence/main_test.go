@@ -63,10 +63,12 @@ func binary(t *testing.T) string {
 	if built.path != "" {
 		return built.path
 	}
-	dir, err := os.MkdirTemp("", "lh-") //nolint:usetesting // it outlives the test that needs it first
-	must(t, err)
-	built.dir = dir
-	path := filepath.Join(dir, "leasehold")
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "lh-") //nolint:usetesting // it outlives the test that needs it first
+		must(t, err)
+		built.dir = dir
+	}
+	path := filepath.Join(built.dir, "leasehold")
 	args, cgo := []string{"build", "-o", path, "leasehold"}, "CGO_ENABLED=0"
 	if raced {
 		args, cgo = []string{"build", "-race", "-o", path, "leasehold"}, "CGO_ENABLED=1"
