@@ -27,13 +27,21 @@ const (
 	stopWithin = 2 * time.Second
 )
 
+// CheckSocketPath is fault.Invalid for a path that Listen refuses everywhere.
+func CheckSocketPath(path string) error {
+	if len(path) > socketPathMax {
+		return fault.Errorf(fault.Invalid, "the path of the local socket has %d bytes, the most is %d: %s; set admin.socket to a shorter one", len(path), socketPathMax, path)
+	}
+	return nil
+}
+
 // Listen opens the local socket at path for the owner and the group. What a
 // crashed process left there is replaced; a socket that somebody answers on is
 // fault.Busy, and anything that is no socket is left alone. The caller holds the
 // store's lock, or path is its own by name.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
-	if len(path) > socketPathMax {
-		return nil, fault.Errorf(fault.Invalid, "the path of the local socket has %d bytes, the most is %d: %s; set admin.socket to a shorter one", len(path), socketPathMax, path)
+	if err := CheckSocketPath(path); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make folder of the local socket: %w", err)

@@ -101,10 +101,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	if err := unbuilt(ctx, c, types); err != nil {
 		return r, err
 	}
-	if _, err := p.proxyFor(c.Connect, resolve); err != nil && c.Connect.Proxy.Kind == "" {
-		return r, err
-	}
-	if _, err := authorities(c.Connect.CAFile); err != nil {
+	if err := p.startable(c, resolve); err != nil {
 		return r, err
 	}
 	if r.Store, err = c.StoreURL(config.Resolver(resolve)); err != nil {
@@ -113,6 +110,22 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 		return r, err
 	}
 	return r, p.compare(ctx, c, types, &r)
+}
+
+// startable is why run would refuse c whatever the store holds. run asks before it
+// changes anything: a start that is refused leaves the store as it was.
+func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
+	if err := admin.CheckSocketPath(string(c.Admin.Socket)); err != nil {
+		return err
+	}
+	if _, err := p.proxyFor(c.Connect, resolve); err != nil && c.Connect.Proxy.Kind == "" {
+		return err // one whose reference has no value here is a warning to check
+	}
+	if _, err := authorities(c.Connect.CAFile); err != nil {
+		return err
+	}
+	_, err := p.dispatcher(c, nil, nil, resolve, slog.New(slog.DiscardHandler)) // which is never run
+	return err
 }
 
 // unbuilt are the faults that only the types themselves can tell. A config that does
