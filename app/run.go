@@ -90,6 +90,9 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
+	if err := p.startable(c, resolve); err != nil {
+		return err
+	}
 
 	if err := makeDataDir(c); err != nil {
 		return err
