@@ -17,6 +17,7 @@ func TestAWrongConfigNamesTheKeyAndTheFix(t *testing.T) {
 		{"an http url", `{"url":"http://h/p"}`, "url: want ws://HOST/PATH or wss://HOST/PATH"},
 		{"no host", `{"url":"ws:///p"}`, "url: want ws://HOST/PATH"},
 		{"no url at all", `{"url":"::"}`, "url: want ws://HOST/PATH"},
+		{"a port that no address has", `{"url":"ws://h:99999/p"}`, "url: want a port between 1 and 65535"},
 		{"a fragment", `{"url":"ws://h/p#x"}`, "url: a WebSocket address has no fragment"},
 		{"an unknown name in the url", `{"url":"ws://h/{{tokn}}"}`, "url: {{tokn}} is not known here; there are: cursor"},
 		{"a name that is taken", `{` + url + `,"secrets":{"id":{"env":"TOKEN"}}}`, "secrets.id: a secret's name"},

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 
 	"leasehold/internal/jsonframe"
@@ -60,6 +61,11 @@ func (p *Parts) Address(text, kind, scheme, secure string) (t *jsonframe.Templat
 	if err != nil || u.Scheme != scheme && u.Scheme != secure || u.Hostname() == "" {
 		p.fault("url", "want %s://HOST/PATH or %s://HOST/PATH", scheme, secure)
 		return nil, ""
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			p.fault("url", "want a port between 1 and 65535")
+		}
 	}
 	if u.Fragment != "" {
 		p.fault("url", "%s address has no fragment; write # as %%23", kind)
