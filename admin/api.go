@@ -69,6 +69,7 @@ type Target struct {
 	Since     time.Time `json:"since,omitzero"`      // of the state
 	NextProbe time.Time `json:"next_probe,omitzero"` // down: when it is tried again
 
+	NextStep     string    `json:"next_step,omitempty"`    // what a person does about it, unless it is ok
 	LastError    string    `json:"last_error,omitempty"`   // of the latest attempt that failed
 	LastErrorAt  time.Time `json:"last_error_at,omitzero"` // when it failed
 	FailingSince time.Time `json:"failing_since,omitzero"` // the first failure since the last success; zero = the last attempt was taken

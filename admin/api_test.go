@@ -138,10 +138,10 @@ func TestStatus(t *testing.T) {
 		w := newWorld(t)
 		since := time.Date(2026, 11, 30, 1, 2, 3, 0, time.UTC)
 		w.options.Mode, w.options.Process = admin.Running, &process{targets: []admin.Target{{
-			Name: "app", State: "failing", Reason: "14 deliveries wait, the last attempt failed: answered 404: not found", LastError: "answered 404: not found", FailingSince: since,
+			Name: "app", State: "failing", NextStep: "correct the path", Reason: "14 deliveries wait, the last attempt failed: answered 404: not found", LastError: "answered 404: not found", FailingSince: since,
 		}}}
 		o, err := w.client().Status(t.Context())
-		if err != nil || o.Well || len(o.Trouble) != 1 || o.Trouble[0].What != "target app" || o.Trouble[0].State != "failing" || !strings.Contains(o.Trouble[0].Reason, "404") {
+		if err != nil || o.Well || len(o.Trouble) != 1 || o.Trouble[0].What != "target app" || o.Trouble[0].State != "failing" || o.Trouble[0].NextStep != "correct the path" || !strings.Contains(o.Trouble[0].Reason, "404") {
 			t.Errorf("got well %v, trouble %+v, %v, want the failing target with its answer", o.Well, o.Trouble, err)
 		}
 		if len(o.Targets) != 1 || o.Targets[0].LastError != "answered 404: not found" || !o.Targets[0].FailingSince.Equal(since) {

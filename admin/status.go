@@ -83,7 +83,7 @@ func (a *API) trouble(ctx context.Context, o Overview) (all []Trouble) {
 	}
 	for _, t := range o.Targets {
 		if t.State != "ok" {
-			all = append(all, Trouble{What: "target " + t.Name, State: t.State, Reason: t.Reason, NextStep: "start the program behind it; what waits is delivered then"})
+			all = append(all, Trouble{What: "target " + t.Name, State: t.State, Reason: t.Reason, NextStep: t.NextStep})
 		}
 	}
 	for _, t := range o.Tasks {

@@ -152,7 +152,7 @@ func TestTargets(t *testing.T) {
 			t.Fatal("got a working target, want one that is down")
 		}
 		r := sink.Deliver(t.Context(), delivery.Delivery{})
-		if r.Outcome != delivery.Down || r.Reason != "headers.Authorization: environment variable X is not set" {
+		if r.Outcome != delivery.Down || r.Reason != "headers.Authorization: environment variable X is not set" || !strings.HasPrefix(r.NextStep, "correct that") {
 			t.Errorf("got %+v, want down with the key and the variable", r)
 		}
 	})

@@ -85,14 +85,14 @@ func (n *node) Targets() []admin.Target {
 func targetState(t delivery.TargetStats) admin.Target {
 	shown := admin.Target{
 		Name: t.Name, Type: t.Kind, State: string(t.State), Reason: t.Reason, Since: t.Since, NextProbe: t.NextProbe,
-		LastError: t.LastError, LastErrorAt: t.LastErrorAt, FailingSince: t.FailingSince,
+		NextStep: t.NextStep, LastError: t.LastError, LastErrorAt: t.LastErrorAt, FailingSince: t.FailingSince,
 	}
 	switch {
 	case t.State == delivery.Open:
 		shown.State = "down"
 	case t.State != delivery.Closed: // disabled, unknown: words already
 	case t.FailingSince.IsZero() || t.Waiting == 0 && !t.More:
-		shown.State = "ok"
+		shown.State, shown.NextStep = "ok", ""
 	default:
 		wait := "1 delivery waits"
 		if t.Waiting != 1 || t.More {

@@ -9,7 +9,7 @@ import (
 
 func TestTargetState(t *testing.T) {
 	since := time.Date(2026, 11, 30, 1, 2, 3, 0, time.UTC)
-	failing := delivery.TargetStats{Name: "app", State: delivery.Closed, LastError: "answered 404: not found", FailingSince: since}
+	failing := delivery.TargetStats{Name: "app", State: delivery.Closed, LastError: "answered 404: not found", FailingSince: since, NextStep: "correct it"}
 	with := func(s delivery.TargetStats, change func(*delivery.TargetStats)) delivery.TargetStats {
 		change(&s)
 		return s
@@ -32,6 +32,12 @@ func TestTargetState(t *testing.T) {
 			got := targetState(c.is)
 			if got.State != c.state || got.Reason != c.reason {
 				t.Errorf("got %s (%s), want %s (%s)", got.State, got.Reason, c.state, c.reason)
+			}
+			if got.State == "ok" && got.NextStep != "" || got.NextStep != "" && got.NextStep != c.is.NextStep {
+				t.Errorf("next step: got %q, want delivery's %q unless it is ok", got.NextStep, c.is.NextStep)
+			}
+			if got.State == "failing" && got.NextStep == "" {
+				t.Error("next step: got none, want delivery's")
 			}
 			if got.State == "failing" && !got.Since.Equal(since) {
 				t.Errorf("since: got %v, want %v", got.Since, since)

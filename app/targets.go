@@ -37,5 +37,5 @@ func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.T
 type lacking struct{ what string }
 
 func (l lacking) Deliver(context.Context, delivery.Delivery) delivery.Result {
-	return delivery.Result{Outcome: delivery.Down, Reason: l.what}
+	return delivery.Result{Outcome: delivery.Down, Reason: l.what, NextStep: "correct that, then restart leasehold; what waits is delivered then"}
 }

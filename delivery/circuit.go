@@ -195,7 +195,7 @@ func (d *Dispatcher) disable(ctx context.Context, t *target, r Result, now insta
 	d.alarms.stop(&t.alarm)
 	return func() {
 		d.log.LogAttrs(ctx, slog.LevelWarn, "target disabled", slog.String("target", t.Name), slog.String("reason", r.Reason),
-			slog.String("next_step", "its deliveries are kept; restart leasehold once it wants them again"))
+			slog.String("next_step", stepAgain))
 	}
 }
 

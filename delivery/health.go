@@ -5,6 +5,7 @@ package delivery
 type health struct {
 	lastError    string // redacted; "" = none failed since the start of the process
 	lastErrorAt  instant
+	lastStep     string  // what to do about it; "" = the sink does not say
 	failingSince instant // the first failure with no success behind it; 0 = the last attempt was taken
 }
 
@@ -15,7 +16,7 @@ func (h *health) note(r Result, now instant) {
 		h.failingSince = 0
 	case Aborted:
 	default:
-		h.lastError, h.lastErrorAt = r.Reason, now
+		h.lastError, h.lastErrorAt, h.lastStep = r.Reason, now, r.NextStep
 		if h.failingSince == 0 {
 			h.failingSince = now
 		}

@@ -147,7 +147,7 @@ func (s *httpSink) Deliver(ctx context.Context, d Delivery) Result {
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(d.Envelope))
 	if err != nil { // New has parsed the same address
-		return Result{Outcome: Refused, Reason: "the address of the target cannot be used"}
+		return Result{Outcome: Refused, Reason: "the address of the target cannot be used", NextStep: stepAddress}
 	}
 	s.label(req.Header, d, time.Now())
 	resp, err := s.client.Do(req) //nolint:bodyclose // answer closes it
@@ -188,11 +188,11 @@ func (s *httpSink) failure(ctx context.Context, err error, connected bool) Resul
 	case !connected && ctx.Err() != nil:
 		return Result{Outcome: Down, Reason: "no connection in time"}
 	case !connected:
-		return Result{Outcome: Down, Reason: s.clean(err.Error())}
+		return Result{Outcome: Down, Reason: s.clean(err.Error()), NextStep: stepWithout(err)}
 	case ctx.Err() != nil:
-		return Result{Outcome: Slow, Reason: "no answer in time"}
+		return Result{Outcome: Slow, Reason: "no answer in time", NextStep: stepSlow}
 	default:
-		return Result{Outcome: Broken, Reason: "the connection broke before an answer: " + s.clean(err.Error())}
+		return Result{Outcome: Broken, Reason: "the connection broke before an answer: " + s.clean(err.Error()), NextStep: stepBroken}
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *httpSink) answer(resp *http.Response) Result {
 	if status >= 200 && status < 300 {
 		return Result{Outcome: Taken}
 	}
-	r := Result{Reason: s.reason(status, body), After: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	r := Result{Reason: s.reason(status, body), After: retryAfter(resp.Header.Get("Retry-After"), time.Now()), NextStep: stepAfter(status)}
 	switch {
 	case status == http.StatusGone:
 		r.Outcome = Gone

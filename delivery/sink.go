@@ -47,7 +47,8 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 // Result is what became of an attempt.
 type Result struct {
-	Outcome Outcome
-	Reason  string        // why it was not taken, for people; redacted
-	After   time.Duration // the target said not to come back before; 0 = it said nothing
+	Outcome  Outcome
+	Reason   string        // why it was not taken, for people; redacted
+	After    time.Duration // the target said not to come back before; 0 = it said nothing
+	NextStep string        // what a person does about it; "" = start the program behind the target
 }

@@ -34,6 +34,7 @@ type TargetStats struct {
 
 	LastError    string    // of the latest attempt that failed, redacted; "" = none did
 	LastErrorAt  time.Time // zero = none did
+	NextStep     string    // what a person does about it; "" = nothing is wrong
 	FailingSince time.Time // the first failure with no success behind it; zero = the last attempt was taken
 }
 
@@ -51,6 +52,7 @@ func (d *Dispatcher) Stats() Stats {
 		ts := &TargetStats{
 			Name: t.Name, Kind: t.Kind, State: t.state, Reason: t.reason, InFlight: t.inFlight,
 			Delivered: t.delivered, Failed: t.failed, Dead: t.dead, LastError: t.lastError,
+			NextStep: t.nextStep(),
 		}
 		if t.lastErrorAt != 0 {
 			ts.LastErrorAt = t.lastErrorAt.time()
@@ -73,7 +75,7 @@ func (d *Dispatcher) Stats() Stats {
 		for name, n := range h.strange {
 			ts := byName[name]
 			if ts == nil {
-				ts = &TargetStats{Name: name, State: Unknown, Reason: "target not configured"}
+				ts = &TargetStats{Name: name, State: Unknown, Reason: "target not configured", NextStep: stepNameless + name}
 				byName[name] = ts
 			}
 			ts.Waiting += n

@@ -1,0 +1,90 @@
+package delivery
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// What a person does about a target, by what it said or why it said nothing.
+const (
+	stepStart    = "start the program behind it; what waits is delivered then"
+	stepWait     = "wait, it asks for fewer calls; lower its concurrency if this lasts"
+	stepAgain    = "restart leasehold once the program wants events again; what waits is kept"
+	stepMoved    = "set the target's url to the final address, then restart leasehold"
+	stepAddress  = "correct the target's url, then restart leasehold"
+	stepAccess   = "correct the credential in the target's headers, then restart leasehold, or let the program accept it"
+	stepPath     = "correct the path in the target's url, then restart leasehold, or let the program take POST there"
+	stepRefused  = "let the program answer 2xx, also to events that it does not want"
+	stepBroken   = "mend the program behind it; what waits is tried again by itself"
+	stepSlow     = "let the program answer sooner, or raise the target's timeout and restart leasehold"
+	stepHeader   = "correct the target's headers, then restart leasehold; a secret's file must hold one line"
+	stepPlain    = "write http:// in the target's url and restart leasehold, or let the program speak TLS"
+	stepTrust    = "renew the program's certificate, or name its authority in the target's ca_file and restart leasehold"
+	stepTLS      = "let the program speak TLS 1.2 or later, or write http:// in the target's url and restart leasehold"
+	stepResolve  = "correct the host in the target's url and restart leasehold, or mend its DNS"
+	stepNameless = "add the target to the config and restart leasehold, or drop what waits: leasehold deliveries drop --state pending --target "
+)
+
+// stepAfter is what to do about an answer that is no 2xx.
+func stepAfter(status int) string {
+	switch {
+	case status < 400:
+		return stepMoved
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
+		return stepAccess
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+		return stepPath
+	case status == http.StatusGone:
+		return stepAgain
+	case status == http.StatusTooManyRequests:
+		return stepWait
+	case status < 500:
+		return stepRefused
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
+		return stepStart // a proxy says so for a program that is not there
+	default:
+		return stepBroken
+	}
+}
+
+// stepWithout is what to do when there was no connection, or none that was kept
+// until an answer. What it can tell apart it tells by the error's type; a header
+// that cannot be sent has none.
+func stepWithout(err error) string {
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return stepResolve
+	}
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
+		return stepAddress
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return stepTrust
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return stepPlain
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" { // crypto/tls's, for an alert
+		return stepTLS
+	}
+	if strings.Contains(err.Error(), "invalid header field") {
+		return stepHeader
+	}
+	return stepStart
+}
+
+// nextStep is what to do about a target that is not well.
+func (t *target) nextStep() string {
+	switch {
+	case t.state == Disabled:
+		return stepAgain
+	case t.state == Closed && t.failingSince == 0:
+		return ""
+	case t.lastStep != "":
+		return t.lastStep
+	default:
+		return stepStart
+	}
+}
