@@ -188,6 +188,9 @@ func (a *API) check(ctx context.Context, i *Installation) (warning string, err e
 	if !ok {
 		return "", fault.Errorf(fault.Invalid, "channel type %q is not known; run leasehold types list", i.Type)
 	}
+	if err := literal(spec.Config, i.Config); err != nil {
+		return "", a.unfit(*i, err)
+	}
 	unresolved := Seal(a.o.Types, a.o.FingerprintKey, i)
 	resolve := func(string, string) (string, error) { return "placeholder", nil }
 	if unresolved == nil {

@@ -44,6 +44,7 @@ func TestInstallations(t *testing.T) {
 			`{"type":"chat"}`:                  "url is missing",
 			`{"type":"chat","config":{"u":1}}`: "see leasehold types show chat",
 			`{"type":"chat","config":{"url":"ws://x","token":"literal-secret-word"}}`: "a literal secret is refused",
+			`{"type":"chat","config":{"url":"ws://u:literal-secret-word@x"}}`:         "take the password out of the URL",
 			`{"type":"chat","config":{"url":"http://x"}}`:                             "url: must begin with ws",
 			`{"type":"chat","config":[1]}`:                                            "not a table",
 		} {

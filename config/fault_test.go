@@ -185,6 +185,8 @@ leasehold.toml:8:7: installation "acme": any: is out of range`},
 		{"a secret header of a type", acme + "headers = { Cookie = \"hunter2\" }\n", `leasehold.toml:7:22: installation "acme": headers.Cookie: a literal secret is refused; put it in a file and write Cookie = { file = "/etc/leasehold/acme.cookie" }, or { env = "ACME_COOKIE" }`},
 		{"a secret beside a placeholder", acme + "headers = { Authorization = \"Bearer {{x}} hunter2\" }\n", `leasehold.toml:7:29: installation "acme": headers.Authorization: a literal secret is refused; put it in a file and write Authorization = { file = "/etc/leasehold/acme.authorization" }, or { env = "ACME_AUTHORIZATION" }`},
 		{"a placeholder where there are no templates", app + "headers = { Authorization = \"Bearer {{x}}\" }\n", `leasehold.toml:5:29: target "app": headers.Authorization: a literal secret is refused; put it in a file and write Authorization = { file = "/etc/leasehold/app.authorization" }, or { env = "APP_AUTHORIZATION" }`},
+		{"a password in a type's url", strings.Replace(acme, "ws://h", "ws://u:hunter2@h", 1), `leasehold.toml:5:7: installation "acme": url: a literal secret is refused; take the password out of the URL and see leasehold types show for the key that takes it by reference`},
+		{"a password in a type's header", acme + "headers = { X-From = \"http://u:hunter2@h/\" }\n", `leasehold.toml:7:22: installation "acme": headers.X-From: a literal secret is refused; take the password out of the URL and see leasehold types show for the key that takes it by reference`},
 		{"a required secret that is missing", slack + "bot_token = { env = \"X\" }\n", `leasehold.toml:4:15: installation "acme": app_token: is missing`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

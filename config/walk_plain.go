@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"leasehold/internal/secretname"
 )
 
 // plain sets a field whose kind says how it is written.
@@ -15,6 +17,9 @@ func (w *walker) plain(n *node, v reflect.Value, path string, tag reflect.Struct
 	case k == reflect.String:
 		if n.kind != stringKind {
 			w.wrong(n, path, "a string", tag)
+			return
+		}
+		if w.passworded(n, path) {
 			return
 		}
 		v.SetString(n.text)
@@ -107,7 +112,7 @@ func (w *walker) dict(n *node, v reflect.Value, path string, tag reflect.StructT
 		sub := dot(path, e.key)
 		w.where[sub] = e.value.pos
 		x := reflect.New(elem).Elem()
-		if shapeOf(elem) == maybeShape && looksSecret(e.key) && e.value.kind != tableKind && (elem == valueType || !onlyPlaceholders(e.value.text)) {
+		if shapeOf(elem) == maybeShape && secretname.Looks(e.key) && e.value.kind != tableKind && (elem == valueType || !secretname.OnlyPlaceholders(e.value.text)) {
 			w.literal(e.value, sub)
 			continue
 		}

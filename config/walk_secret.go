@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+
+	"leasehold/internal/secretname"
 )
 
 // secret takes a field that only a reference may fill.
@@ -25,6 +27,9 @@ func (w *walker) maybe(n *node, v reflect.Value, path string) {
 	value := Value{Literal: n.text}
 	switch n.kind {
 	case stringKind:
+		if w.passworded(n, path) {
+			return
+		}
 	case tableKind:
 		ref, ok := w.reference(n, path)
 		if !ok {
@@ -127,25 +132,12 @@ func tame(s string) string {
 	return strings.TrimLeft(s[:min(len(s), 64)], ".-")
 }
 
-// secretWords are in the names of headers that carry credentials.
-var secretWords = []string{"authorization", "cookie", "token", "secret", "api-key", "apikey", "api_key", "password"}
-
-var placeholder = regexp.MustCompile(`\{\{ *[A-Za-z_][A-Za-z0-9_]* *\}\}`)
-
-// onlyPlaceholders reports whether a text takes what is secret in it from
-// elsewhere, as a channel type's templates do: "Bearer {{token}}". What is left
-// beside the placeholders may be a scheme, and is too short to be a credential.
-func onlyPlaceholders(text string) bool {
-	rest := placeholder.ReplaceAllString(text, "")
-	return rest != text && len(strings.TrimSpace(rest)) <= len("Bearer ")
-}
-
-func looksSecret(name string) bool {
-	name = strings.ToLower(name)
-	for _, word := range secretWords {
-		if strings.Contains(name, word) {
-			return true
-		}
+// passworded refuses the password in a URL of a channel type's config. Ours have
+// their own checks, which know what to write instead.
+func (w *walker) passworded(n *node, path string) bool {
+	if !w.channel || !secretname.InURL(n.text) {
+		return false
 	}
-	return false
+	w.fail(n, path, "a literal secret is refused; take the password out of the URL and see leasehold types show for the key that takes it by reference", "")
+	return true
 }

@@ -1,0 +1,37 @@
+package secretname_test
+
+import (
+	"testing"
+
+	"leasehold/internal/secretname"
+)
+
+func TestGuesses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		guess func(string) bool
+		text  string
+		want  bool
+	}{
+		{"a header of credentials is one in any case", secretname.Looks, "AUTHORIZATION", true},
+		{"a word in a longer name is enough", secretname.Looks, "X-Api-Key-2", true},
+		{"a header of a team is none", secretname.Looks, "X-Team", false},
+		{"a scheme and a placeholder hold no secret", secretname.OnlyPlaceholders, "Bearer {{token}}", true},
+		{"a literal beside a placeholder may", secretname.OnlyPlaceholders, "Bearer {{x}} hunter2", false},
+		{"a text without a placeholder may", secretname.OnlyPlaceholders, "hunter2", false},
+		{"a password in a URL is a secret", secretname.InURL, "wss://u:hunter2@h/p", true},
+		{"so is one without a user", secretname.InURL, "redis://:hunter2@h", true},
+		{"and one with an at sign", secretname.InURL, "wss://u:hunter@2@h/p", true},
+		{"a password from a placeholder is none", secretname.InURL, "wss://{{user}}:{{ password }}@h/p", false},
+		{"a literal beside one is", secretname.InURL, "wss://u:{{a}}hunter2@h", true},
+		{"a user alone is none", secretname.InURL, "wss://u@h/p", false},
+		{"a port is none", secretname.InURL, "ws://h:80/p@q", false},
+		{"a time and an address are no URL", secretname.InURL, "at 10:30 write to a@b", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.guess(c.text); got != c.want {
+				t.Errorf("%q: got %t, want %t", c.text, got, c.want)
+			}
+		})
+	}
+}
