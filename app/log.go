@@ -2,6 +2,7 @@ package app
 
 import (
 	"io"
+	"log"
 	"log/slog"
 
 	"github.com/lmittmann/tint"
@@ -22,7 +23,19 @@ func (p *program) logger(c config.Log, w io.Writer) *slog.Logger {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: utc})
 	}
-	return slog.New(p.redact.Handler(h))
+	l := slog.New(p.redact.Handler(h))
+	adopt(l)
+	return l
+}
+
+// adopt takes what libraries print through package log, whose default is to write it
+// raw to stderr, into l at debug level: net/http quotes there what a server sent
+// after its answer, which is neither JSON nor ours to vouch for. The process has one
+// such logger, so that the latest l gets it; a command makes one.
+func adopt(l *slog.Logger) {
+	log.SetFlags(0) // the record has its own time
+	log.SetPrefix("")
+	log.SetOutput(slog.NewLogLogger(l.Handler(), slog.LevelDebug).Writer())
 }
 
 // utc keeps local time, and its changes, out of the log.
