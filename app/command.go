@@ -10,6 +10,7 @@ import (
 
 // root is the tree of commands.
 func (p *program) root() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "leasehold",
 		Short: "Hold one live connection per bot, and hand every message to your program",
@@ -19,8 +20,14 @@ one per bot installation, and delivers every message it hears to your program.`,
   leasehold run                 run what leasehold.toml says
   leasehold status              how everything is`,
 		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
-		Args: p.unknown, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: p.unknown, RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				return p.version()
+			}
+			return c.Help()
+		},
 	}
+	root.Flags().BoolVar(&version, "version", false, "say which version this is, as the command does")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if err := c.ValidateFlagGroups(); err != nil { // before cobra does, and as the caller's mistake
 			return usage("%w; see %s --help", err, c.CommandPath())
@@ -77,11 +84,11 @@ func (p *program) unknown(c *cobra.Command, args []string) error {
 	return usage("%s has no command %q; see %s --help", path, word, path)
 }
 
-// exactly wants as many arguments as there are names.
+// exactly wants as many arguments as there are names, none of them empty.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(names) {
-			return nil
+			return filled(c, args)
 		}
 		want := "no argument"
 		if len(names) > 0 {
@@ -89,6 +96,14 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return usage("%s takes %s (got %d); see %s --help", c.CommandPath(), want, len(args), c.CommandPath())
 	}
+}
+
+// filled refuses an empty argument: a variable that a script did not set, most often.
+func filled(c *cobra.Command, args []string) error {
+	if i := slices.Index(args, ""); i >= 0 {
+		return usage("argument %d of %s is empty; see %s --help", i+1, c.CommandPath(), c.CommandPath())
+	}
+	return nil
 }
 
 // line writes one line for people to stdout. Whoever closed it wants no more.

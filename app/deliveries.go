@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,9 +34,13 @@ func (p *program) listDeliveries() *cobra.Command {
 				if p.json {
 					return p.asJSON(page)
 				}
+				stopped, err := p.stopped(ctx, a, page.Items)
+				if err != nil {
+					return err
+				}
 				t := newTable("DELIVERY", "EVENT", "INSTALLATION", "TARGET", "STATE", "ATTEMPTS", "NEXT", "LAST ERROR")
 				for _, d := range page.Items {
-					t.row(d.ID, d.EventID, d.Installation, d.Target, d.State, strconv.Itoa(d.Attempts), in(d.NextAttempt), short(d.LastError, 80))
+					t.row(d.ID, d.EventID, d.Installation, d.Target, d.State, strconv.Itoa(d.Attempts), next(d, stopped), short(d.LastError, 80))
 				}
 				p.painted(t, 4).write(p.Stdout)
 				p.more(page.Next)
@@ -47,6 +53,39 @@ func (p *program) listDeliveries() *cobra.Command {
 	c.Flags().StringVar(&state, "state", "", "only those that are pending, delivered, dead or dropped")
 	pageFlags(c, &before, &limit)
 	return c
+}
+
+// due reports whether nothing but its target keeps a delivery.
+func due(d admin.Delivery) bool {
+	return d.State == "pending" && !d.NextAttempt.IsZero() && !d.NextAttempt.After(time.Now())
+}
+
+// stopped are the targets to which nothing goes now, and why in a word. It asks
+// only when one of the deliveries is due.
+func (p *program) stopped(ctx context.Context, a *admin.Client, items []admin.Delivery) (map[string]string, error) {
+	if !slices.ContainsFunc(items, due) {
+		return nil, nil //nolint:nilnil // reading from none is fine
+	}
+	o, err := a.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]string{}
+	for _, t := range o.Targets {
+		if t.State != "ok" && t.State != "failing" {
+			states[t.Name] = t.State
+		}
+	}
+	return states, nil
+}
+
+// next is when a delivery is tried again: its own time or, when that has come, what
+// keeps its target from being called.
+func next(d admin.Delivery, stopped map[string]string) string {
+	if state := stopped[d.Target]; state != "" && due(d) {
+		return "target " + state
+	}
+	return in(d.NextAttempt)
 }
 
 func (p *program) showDelivery() *cobra.Command {
@@ -84,6 +123,9 @@ func (p *program) pickDeliveries(verb, about, states string, do func(*admin.Clie
 			filtered := pick.Installation != "" || pick.Target != "" || pick.State != ""
 			if filtered == (len(args) > 0) {
 				return usage("name deliveries, or select them with --target, --installation or --state; see %s --help", c.CommandPath())
+			}
+			if err := filled(c, args); err != nil {
+				return err
 			}
 			return p.reach(c.Context(), writing, func(ctx context.Context, a *admin.Client) error {
 				done, err := do(a, ctx, pick)

@@ -30,13 +30,15 @@ func buildVersion() admin.Version {
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Say which version this is", Args: exactly(), Example: "  leasehold version --json",
-		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
-			if p.json {
-				return p.asJSON(v)
-			}
-			p.line("leasehold %s %s/%s %s", v.Version, v.OS, v.Arch, v.Go)
-			return nil
-		},
+		RunE: func(*cobra.Command, []string) error { return p.version() },
 	}
+}
+
+func (p *program) version() error {
+	v := buildVersion()
+	if p.json {
+		return p.asJSON(v)
+	}
+	p.line("leasehold %s %s/%s %s", v.Version, v.OS, v.Arch, v.Go)
+	return nil
 }
