@@ -169,6 +169,25 @@ func TestReadOnlyMount(t *testing.T) {
 	})
 }
 
+func TestGoneForReaders(t *testing.T) {
+	t.Run("a reader that comes later makes no new database where the old one was", func(t *testing.T) {
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "leasehold.db"), Options{ReserveBytes: -1})
+		must(t, err)
+		defer func() { _ = s.Close() }() // into nowhere
+		must(t, os.Remove(s.path))
+		for range readers { // more than are open
+			conn, err := s.db.Conn(t.Context())
+			if err != nil {
+				want(t, "kind", fault.Of(s.judge(err)), fault.Gone)
+				break
+			}
+			defer func() { must(t, conn.Close()) }()
+		}
+		_, err = os.Stat(s.path)
+		want(t, "still gone", errors.Is(err, os.ErrNotExist), true)
+	})
+}
+
 func TestGone(t *testing.T) {
 	for _, which := range []string{"", "-wal"} {
 		for what, take := range map[string]func(path string) error{

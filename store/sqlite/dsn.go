@@ -29,8 +29,14 @@ const (
 	// dsnCreate makes a new file: both settings persist in it. In the everyday
 	// settings they would take the write lock at every open.
 	dsnCreate = dsnBase + "&_auto_vacuum=2&_journal_mode=WAL&_txlock=immediate"
-	dsnWrite  = dsnBase + "&_txlock=immediate"
-	dsnRead   = dsnBase + "&_query_only=1"
+
+	// Pools open connections all their life: what is open already is not to be made
+	// anew, empty, because somebody moved it away meanwhile.
+	dsnWrite = dsnBase + "&_txlock=immediate&mode=rw"
+	dsnRead  = dsnBase + "&_query_only=1&mode=rw"
+
+	// dsnLook does not even touch the log.
+	dsnLook = dsnBase + "&_query_only=1&mode=ro"
 )
 
 // dsn names the file at path with one of the settings above. The file: form is

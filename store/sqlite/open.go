@@ -145,7 +145,7 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 // closes last folds the log into the database and deletes it; what cannot be
 // opened, a damaged or a newer database above all, is to stay as it is.
 func (s *Store) spareLog(ctx context.Context) (err error) {
-	if s.last, err = sql.Open("sqlite", dsn(s.path, dsnRead+"&mode=ro")); err != nil {
+	if s.last, err = sql.Open("sqlite", dsn(s.path, dsnLook)); err != nil {
 		return err
 	}
 	s.last.SetMaxOpenConns(1)

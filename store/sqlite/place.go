@@ -121,7 +121,7 @@ func foreignError(path string) error {
 // ours says so in the commit that makes its first one. That commit may still be
 // in the log alone, where only SQLite reads it.
 func refuseTables(ctx context.Context, path string) (err error) {
-	db, err := sql.Open("sqlite", dsn(path, dsnRead+"&mode=ro"))
+	db, err := sql.Open("sqlite", dsn(path, dsnLook))
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,11 @@ func (s *Store) judge(err error) error {
 		return nil
 	}
 	err = classify(s.path, err)
+	if fault.Is(err, fault.ReadOnly) { // or is it not there?
+		if gone := s.sameFiles(); gone != nil {
+			err = gone
+		}
+	}
 	switch fault.Of(err) {
 	case fault.Corrupt, fault.Gone:
 		if s.latch.CompareAndSwap(nil, &err) {
