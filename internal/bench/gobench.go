@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +13,10 @@ import (
 )
 
 // benchmarks runs Go benchmarks of a package, and returns each one's metrics by
-// the name after the first slash: {"unchanged": {"ns/op": 251093}}.
+// the name after the first slash: {"unchanged": {"ns/op": 251093}}. Of one that
+// was run several times it is each metric's median.
 func (b *bench) benchmarks(ctx context.Context, pkg, pattern string, flags ...string) (map[string]map[string]float64, error) {
-	args := append([]string{"test", pkg, "-run", "^$", "-bench", pattern, "-count", "1"}, flags...)
+	args := append([]string{"test", pkg, "-run", "^$", "-bench", pattern}, flags...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	// Its databases go where ours do.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "TMPDIR="+b.dir)
@@ -25,16 +24,35 @@ func (b *bench) benchmarks(ctx context.Context, pkg, pattern string, flags ...st
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	all := map[string]map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		if name, metrics, ok := parse(lines.Text()); ok {
-			all[name] = metrics
-		}
-	}
+	all := medians(string(out))
 	if len(all) == 0 {
 		return nil, fmt.Errorf("go %s: it printed no result\n%s", strings.Join(args, " "), out)
 	}
 	return all, nil
+}
+
+func medians(out string) map[string]map[string]float64 {
+	runs := map[string]map[string][]float64{}
+	for line := range strings.Lines(out) {
+		name, metrics, ok := parse(line)
+		if !ok {
+			continue
+		}
+		if runs[name] == nil {
+			runs[name] = map[string][]float64{}
+		}
+		for metric, v := range metrics {
+			runs[name][metric] = append(runs[name][metric], v)
+		}
+	}
+	all := map[string]map[string]float64{}
+	for name, metrics := range runs {
+		all[name] = map[string]float64{}
+		for metric, values := range metrics {
+			all[name][metric] = median(values)
+		}
+	}
+	return all
 }
 
 // cpus is the number of CPUs at the end of a benchmark's name.
@@ -73,7 +91,7 @@ const bareMin = 0.7
 // acceptRows measures how many events the store accepts from many producers,
 // beside a bare loop of the same statements in the same process.
 func acceptRows(ctx context.Context, b *bench) ([]row, error) {
-	all, err := b.benchmarks(ctx, "leasehold/store/sqlite", "^BenchmarkAccept$", "-benchtime", fmt.Sprintf("%dx", b.count))
+	all, err := b.benchmarks(ctx, "leasehold/store/sqlite", "^BenchmarkAccept$", "-count", "1", "-benchtime", fmt.Sprintf("%dx", b.count))
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +117,12 @@ const tickUnits = 10_000
 
 // tickRows measures what a node does every five seconds: it lists, and decides.
 func tickRows(ctx context.Context, b *bench) ([]row, error) {
-	core, err := b.benchmarks(ctx, "leasehold/engine", "^BenchmarkTick$")
+	often := []string{"-benchtime", "200ms", "-count", strconv.Itoa(b.count)}
+	core, err := b.benchmarks(ctx, "leasehold/engine", "^BenchmarkTick$", often...)
 	if err != nil {
 		return nil, err
 	}
-	list, err := b.benchmarks(ctx, "leasehold/store/sqlite", "^BenchmarkList$")
+	list, err := b.benchmarks(ctx, "leasehold/store/sqlite", "^BenchmarkList$", often...)
 	if err != nil {
 		return nil, err
 	}

@@ -81,6 +81,13 @@ func TestGoBenchmarks(t *testing.T) {
 		}
 	})
 
+	t.Run("of several runs the median of each metric counts", func(t *testing.T) {
+		all := medians("goos: linux\nBenchmarkTick/a-2 1 3 ns/op\nBenchmarkTick/b-2 1 7 ns/op\nBenchmarkTick/a-2 1 1 ns/op\nBenchmarkTick/a-2 1 9 ns/op\nPASS\n")
+		if len(all) != 2 || all["a"]["ns/op"] != 3 || all["b"]["ns/op"] != 7 {
+			t.Errorf("got %v, want a: 3 and b: 7", all)
+		}
+	})
+
 	t.Run("other lines are not", func(t *testing.T) {
 		for _, line := range []string{"", "PASS", "goos: linux", "ok  \tleasehold/engine\t2.5s", "BenchmarkTick/unchanged", "BenchmarkTick/x-2 1 much ns/op"} {
 			if name, metrics, ok := parse(line); ok {
