@@ -227,9 +227,20 @@ func (t *term) Ready(info channel.Info) {
 		t.Alive()
 		t.s.noteReady(t.row.ID)
 		t.s.holder.Live(t.t, t.sender)
-		t.log.Info("connected", "identity", info.Identity, "connections", info.Connections, "took_ms", time.Since(t.started).Milliseconds())
+		t.log.Info("connected", said(info, "took_ms", time.Since(t.started).Milliseconds())...)
 		t.s.mail.put(inReady{t.row.ID, t.n})
 	})
+}
+
+// said adds to attrs what the platform told of the connection; most tell nothing.
+func said(info channel.Info, attrs ...any) []any {
+	if info.Identity != "" {
+		attrs = append(attrs, "identity", info.Identity)
+	}
+	if info.Connections > 0 {
+		attrs = append(attrs, "connections", info.Connections)
+	}
+	return attrs
 }
 
 func (t *term) Alive() { t.alive.Store(int64(t.s.o.Clock.Boot())) }
