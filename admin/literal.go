@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,9 +20,7 @@ var textType = reflect.TypeFor[channel.Text]()
 // config at all is told when it is decoded.
 func literal(t reflect.Type, raw json.RawMessage) error {
 	var tree any
-	if json.Unmarshal(raw, &tree) != nil {
-		return nil //nolint:nilerr // decoding it says what is wrong
-	}
+	_ = json.Unmarshal(raw, &tree) // nil of what is no JSON
 	return literalIn(t, tree, "", false)
 }
 
@@ -46,12 +45,7 @@ func literalIn(t reflect.Type, v any, key string, named bool) error {
 			}
 		}
 	case map[string]any:
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			child, free := childOf(t, name)
 			if err := literalIn(child, v[name], strings.TrimPrefix(key+"."+name, "."), free && secretname.Looks(name)); err != nil {
 				return err
