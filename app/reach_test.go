@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"path/filepath"
 	"strings"
@@ -36,7 +35,7 @@ func TestProcessThatEndsBeforeItAnswers(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"status", "--ready"}, {"events", "tail"}} {
 		t.Run(strings.Join(args, " ")+" takes it for one that is gone", func(t *testing.T) {
 			var out, errs bytes.Buffer
-			got := app.Main(context.Background(), app.Options{Types: app.Builtin(), Args: args, Env: env, Stdout: &out, Stderr: &errs})
+			got := app.Main(t.Context(), app.Options{Types: app.Builtin(), Args: args, Env: env, Stdout: &out, Stderr: &errs})
 			if got != fault.ExitNotRunning || !strings.Contains(errs.String(), "leasehold is not running") {
 				t.Errorf("got %d, %q, want %d and that it is not running", got, errs.String(), fault.ExitNotRunning)
 			}
