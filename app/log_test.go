@@ -47,7 +47,11 @@ func TestWhatLibrariesPrint(t *testing.T) {
 		keepLog(t)
 		out := make(lines, 10)
 		p.logger(config.Log{Level: "debug", Format: "json"}, out)
-		resp, err := talkative(t, "HTTP/1.1 204 No Content\r\n\r\n"+planted).Get("http://app.test/")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://app.test/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := talkative(t, "HTTP/1.1 204 No Content\r\n\r\n"+planted).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
