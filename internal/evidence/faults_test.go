@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"leasehold/channel/websocket/websocketfake"
 	"leasehold/internal/fault"
 )
 
@@ -140,8 +141,8 @@ func TestRemovedWhileRunning(t *testing.T) {
 			w := newWorld(t, "", 5)
 			p := w.start()
 			w.connected()
-			acks := w.steps.nth("ack", 50)
-			w.say(10)
+			acks := w.steps.nth(websocketfake.StepAck, 50)
+			w.say(100)
 			w.reach(acks)
 			back, err := remove(w)
 			must(t, err)
