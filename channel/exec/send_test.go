@@ -1,0 +1,153 @@
+//go:build unix
+
+package exec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leasehold/channel"
+)
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	send := func(t *testing.T, r *term, m channel.Message) (channel.Receipt, error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if m.Op == "" {
+			m.Op = "send"
+		}
+		return r.ch.(channel.Sender).Send(ctx, m)
+	}
+
+	t.Run("a receipt is what the program says", func(t *testing.T) {
+		r := newStage(t).run("sends").connected()
+		got, err := send(t, r, channel.Message{ID: "1", Conversation: "room", Native: json.RawMessage(`{"x":1}`)})
+		if err != nil || got.MessageID != "m1" || string(got.Raw) != `{"ok":true}` {
+			t.Errorf("got %+v, %v, want its receipt", got, err)
+		}
+		if got, err := send(t, r, channel.Message{ID: "2", Text: "twice"}); err != nil || got.MessageID != "first" {
+			t.Errorf("got %+v, %v, want the first result", got, err)
+		}
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("many are under way at once", func(t *testing.T) {
+		r := newStage(t).run("sends").connected()
+		var all sync.WaitGroup
+		for n := range 50 {
+			all.Go(func() {
+				id := fmt.Sprint(n)
+				if got, err := send(t, r, channel.Message{ID: id, Text: `"message_id":"for ` + id + `"`}); err != nil || got.MessageID != "for "+id {
+					t.Errorf("got %+v, %v, want the result of %s", got, err, id)
+				}
+			})
+		}
+		all.Wait()
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("what went wrong is said", func(t *testing.T) {
+		r := newStage(t).run("sends").connected()
+		for name, c := range map[string]struct {
+			m       channel.Message
+			outcome channel.SendOutcome
+			words   string
+		}{
+			"it was not sent":          {channel.Message{Text: `"error":"no such room","outcome":"not_sent"`}, channel.SendNot, "no such room"},
+			"it was refused":           {channel.Message{Text: `"error":"too long","outcome":"refused"`}, channel.SendRefused, "too long"},
+			"nobody knows":             {channel.Message{Text: `"error":"timed out","outcome":"unknown"`}, channel.SendUnknown, "timed out"},
+			"nobody says":              {channel.Message{Text: `"error":"timed out"`}, channel.SendUnknown, "timed out"},
+			"a word of later":          {channel.Message{Text: `"outcome":"deferred"`}, channel.SendUnknown, "could not send it"},
+			"told to wait":             {channel.Message{Text: `"error":"slow down","retry_after":2.5`}, channel.SendNot, "slow down"},
+			"the program cannot":       {channel.Message{Op: "react"}, channel.SendRefused, "that it can react"},
+			"the native part is none":  {channel.Message{Native: json.RawMessage(`{`)}, channel.SendRefused, "native is no JSON"},
+			"the program says secrets": {channel.Message{Text: `"error":"bad ` + token + `"`}, channel.SendUnknown, "bad [redacted]"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c.m.ID = name
+				_, err := send(t, r, c.m)
+				if err == nil || channel.Outcome(err) != c.outcome || !strings.Contains(err.Error(), c.words) {
+					t.Errorf("got %v (%d), want %q (%d)", err, channel.Outcome(err), c.words, c.outcome)
+				}
+				if name == "told to wait" && channel.Classify(err).After != 2500*time.Millisecond {
+					t.Errorf("got a wait of %s, want 2.5s", channel.Classify(err).After)
+				}
+			})
+		}
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("nobody knows what a program did that died, or said nothing", func(t *testing.T) {
+		r := newStage(t).run("sends").connected()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := r.ch.(channel.Sender).Send(ctx, channel.Message{ID: "1", Op: "send", Text: "never"})
+		if !errors.Is(err, context.DeadlineExceeded) || channel.Outcome(err) != channel.SendUnknown {
+			t.Errorf("got %v, want the deadline, and the outcome unknown", err)
+		}
+		if _, err := send(t, r, channel.Message{ID: "2", Text: "die"}); err == nil || channel.Outcome(err) != channel.SendUnknown || !strings.Contains(err.Error(), "ended before") {
+			t.Errorf("got %v, want its end, and the outcome unknown", err)
+		}
+		r.ends(channel.Transient, "exit_9")
+		if _, err := send(t, r, channel.Message{ID: "3"}); channel.Outcome(err) != channel.SendNot {
+			t.Errorf("got %v, want a program that has ended to be sent nothing", err)
+		}
+	})
+
+	t.Run("a program that does not read was sent nothing", func(t *testing.T) {
+		s := newStage(t)
+		r := s.run("reads nothing").connected()
+		var all sync.WaitGroup
+		outcomes := make(chan channel.SendOutcome, 5)
+		for n := range 5 { // the pipe holds 64 kB, so that of the first something may have been read
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				_, err := r.ch.(channel.Sender).Send(ctx, channel.Message{ID: fmt.Sprint(n), Op: "send", Text: strings.Repeat("x", 100<<10)})
+				if err == nil {
+					t.Error("got no error, want one")
+				}
+				outcomes <- channel.Outcome(err)
+			})
+		}
+		all.Wait()
+		close(outcomes)
+		count := map[channel.SendOutcome]int{}
+		for o := range outcomes {
+			count[o]++
+		}
+		if count[channel.SendNot] != 4 || count[channel.SendUnknown] != 1 {
+			t.Errorf("got %v, want one unknown and the others not sent", count)
+		}
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("a program that has closed its input is sent nothing, and is heard", func(t *testing.T) {
+		s := newStage(t)
+		r := s.run("closes stdin").connected()
+		s.await("a refusal", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := r.ch.(channel.Sender).Send(ctx, channel.Message{ID: "1", Op: "send"})
+			return channel.Outcome(err) == channel.SendNot
+		})
+		n := len(s.kept())
+		s.await("another event", func() bool { return len(s.kept()) > n })
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("before it runs nothing is sent", func(t *testing.T) {
+		ch := newStage(t).channel("sends")
+		if _, err := ch.(channel.Sender).Send(t.Context(), channel.Message{ID: "1", Op: "send"}); channel.Outcome(err) != channel.SendNot {
+			t.Errorf("got %v, want not sent", err)
+		}
+	})
+}
