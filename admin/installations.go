@@ -188,6 +188,9 @@ func (a *API) check(ctx context.Context, i *Installation) (warning string, err e
 	if !ok {
 		return "", fault.Errorf(fault.Invalid, "channel type %q is not known; run leasehold types list", i.Type)
 	}
+	if spec.FileOnly {
+		return "", fault.Errorf(fault.Denied, "an installation of type %s runs what its config says with the rights of Leasehold; define it in the config file and restart", i.Type)
+	}
 	if err := literal(spec.Config, i.Config); err != nil {
 		return "", a.unfit(*i, err)
 	}

@@ -11,12 +11,14 @@ import (
 
 // Type is a channel type, for people who write a config and for firewalls.
 type Type struct {
-	Name    string         `json:"name"`
-	Summary string         `json:"summary"`
-	Can     []string       `json:"can"`   // beside hearing: send, edit, delete, …
-	Hosts   []string       `json:"hosts"` // host:port to allow; empty = the config names them
-	Deaf    string         `json:"deaf,omitempty"`
-	Schema  *schema.Schema `json:"schema,omitempty"` // of [installation.config]; not in lists
+	Name    string   `json:"name"`
+	Summary string   `json:"summary"`
+	Can     []string `json:"can"`   // beside hearing: send, edit, delete, …
+	Hosts   []string `json:"hosts"` // host:port to allow; empty = the config names them
+	Deaf    string   `json:"deaf,omitempty"`
+	// FileOnly: only the config file can define an installation of it.
+	FileOnly bool           `json:"file_only,omitempty"`
+	Schema   *schema.Schema `json:"schema,omitempty"` // of [installation.config]; not in lists
 }
 
 func (a *API) listTypes(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +48,7 @@ func (a *API) showType(w http.ResponseWriter, r *http.Request) error {
 }
 
 func typeOf(s channel.Spec) Type {
-	t := Type{Name: s.Name, Summary: s.Summary, Can: []string{}, Hosts: append([]string{}, s.Hosts...)}
+	t := Type{Name: s.Name, Summary: s.Summary, Can: []string{}, Hosts: append([]string{}, s.Hosts...), FileOnly: s.FileOnly}
 	if s.Deaf > 0 {
 		t.Deaf = s.Deaf.String()
 	}

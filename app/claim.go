@@ -34,6 +34,20 @@ func makeDataDir(c *config.Config) error {
 	return nil
 }
 
+// prepare has the channel types end what an earlier process has left running. It is
+// called under the store's lock, before anything is claimed.
+func (p *program) prepare(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	for _, spec := range p.Types {
+		if spec.Prepare == nil {
+			continue
+		}
+		if err := spec.Prepare(ctx, filepath.Join(string(c.Node.DataDir), "run", spec.Name), log); err != nil {
+			return fmt.Errorf("prepare channel type %s: %w", spec.Name, err)
+		}
+	}
+	return nil
+}
+
 // claimStore opens the store for this process alone. While another process holds
 // it, this one is passive: it says who that is, answers on a socket of its own, and
 // takes over as soon as the other one ends, however it ends.

@@ -110,6 +110,9 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err := p.reconcile(ctx, c, n.store, types, log); err != nil {
 		return unlessStopped(ctx, err)
 	}
+	if err := p.prepare(ctx, c, log); err != nil {
+		return err
+	}
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
 	if n.dispatcher, err = p.dispatcher(c, n.store, routes, resolve, log); err != nil {

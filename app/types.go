@@ -1,7 +1,10 @@
 package app
 
 import (
+	"os"
+
 	"leasehold/channel"
+	"leasehold/channel/exec"
 	"leasehold/channel/heartbeat"
 	"leasehold/channel/sse"
 	"leasehold/channel/websocket"
@@ -15,6 +18,7 @@ func Builtin() []channel.Spec {
 		heartbeat.Spec,
 		websocket.Spec,
 		sse.Spec,
+		exec.Spec(os.Environ()),
 	}
 }
 

@@ -119,6 +119,9 @@ func (p *program) showTypeKeys(t admin.Type) {
 	if t.Deaf != "" {
 		p.line("A dead connection is noticed within %s.", t.Deaf)
 	}
+	if t.FileOnly {
+		p.line("Only the config file can define one.")
+	}
 	p.line("")
 	p.line("[[installation]]\nid = \"…\"\ntype = %q\n[installation.config]", t.Name)
 	p.line("")

@@ -21,7 +21,9 @@ fi
 # Each line is a program and the Debian package that it comes in.
 case "$1" in
 test) needs='unshare util-linux
-mount mount' ;;
+mount mount
+python3 python3
+node nodejs' ;;
 race) needs='gcc gcc
 /usr/include/stdlib.h libc6-dev' ;;
 *)
