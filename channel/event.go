@@ -26,6 +26,7 @@ type Event struct {
 	Command      *Command        `json:"command,omitempty"`
 	Action       *Action         `json:"action,omitempty"`
 	Reaction     *Reaction       `json:"reaction,omitempty"`
+	Device       *Device         `json:"device,omitempty"`
 	Attachments  []Attachment    `json:"attachments,omitempty"`
 	Late         bool            `json:"late,omitempty"` // heard after a gap
 	Raw          json.RawMessage `json:"raw,omitempty"`
@@ -61,6 +62,14 @@ type Action struct {
 type Reaction struct {
 	Emoji   string `json:"emoji"`
 	Removed bool   `json:"removed,omitempty"`
+}
+
+// Device is what a device's message says of itself beside its topic, which is the
+// conversation, and its body.
+type Device struct {
+	QoS        int               `json:"qos"`
+	Retain     bool              `json:"retain"` // an old message, kept for who subscribes
+	Properties map[string]string `json:"properties,omitempty"`
 }
 
 // Attachment is a reference to a file, never its bytes.

@@ -47,6 +47,7 @@ type data struct {
 	Command  *channel.Command `json:"command,omitempty"`
 	Action   *action          `json:"action,omitempty"`
 	Reaction *reaction        `json:"reaction,omitempty"`
+	Device   *channel.Device  `json:"device,omitempty"`
 
 	Attachments []channel.Attachment `json:"attachments,omitempty"`
 	Late        bool                 `json:"late"`
@@ -115,6 +116,7 @@ func seal(ev Event, node Node, raw bool) (body []byte, typ string, err error) {
 		Addressed:    e.Addressed,
 		Mentions:     e.Mentions,
 		Command:      e.Command,
+		Device:       e.Device,
 		Attachments:  e.Attachments,
 		Late:         e.Late,
 		ContentType:  e.ContentType,

@@ -52,6 +52,10 @@ func TestEnvelope(t *testing.T) {
 			Action: &channel.Action{ID: "approve", Value: "yes", Values: json.RawMessage(`{"n":[1,2]}`), Expires: sent.Add(time.Minute)},
 		}},
 		{name: "reaction", event: channel.Event{Type: "reaction", Time: sent, MessageID: "m1", ReplyTo: "m0", Reaction: &channel.Reaction{Emoji: "eyes"}}},
+		{name: "device", event: channel.Event{
+			Type: "device", Conversation: channel.Ref{ID: "devices/7/temperature", Kind: "topic"}, Raw: json.RawMessage("21.5"),
+			Device: &channel.Device{QoS: 1, Retain: true, Properties: map[string]string{"unit": "C"}},
+		}},
 		{name: "text-payload", event: channel.Event{Type: "raw", Payload: []byte("temp=21.5°\n"), ContentType: "text/plain"}},
 		{name: "binary-payload", event: channel.Event{Type: "raw", Payload: []byte{0, 1, 0xff, 0xfe}, ContentType: "application/octet-stream"}},
 		{name: "empty-payload", event: channel.Event{Type: "raw", Payload: []byte{}}},
