@@ -236,7 +236,9 @@ func acceptsAndDrops(b *box) {
 	early := b.faults.Dials()
 	b.pass(10 * time.Minute)
 	late := b.faults.Dials() - early
-	if early < 5 || early > 30 || late > early/2 {
+	// The waits are drawn at random. More than three quarters as many follow once in
+	// five thousand runs, and in three of four where waits end to grow at a minute.
+	if early < 5 || early > 30 || late > early*3/4 {
 		b.Errorf("got %d dials in ten minutes and %d in the next ten, want the waits to grow", early, late)
 	}
 	b.platform.Drop(account, false)

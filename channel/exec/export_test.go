@@ -59,7 +59,7 @@ func SpecOver(l Launch) channel.Spec {
 			}
 			t := times
 			if string(c.Config["quick"]) == "true" {
-				t = Times{Hello: 3 * time.Second, Ready: 3 * time.Second, Ping: time.Second, Dead: 3 * time.Second}.over(t)
+				t = Times{Hello: 2 * time.Second, Ready: 2 * time.Second, Ping: 700 * time.Millisecond, Dead: 2 * time.Second}.over(t)
 			}
 			return &program{plan: p, timing: t, launcher: launch}, nil
 		},
