@@ -245,8 +245,9 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 			w.fake.Push(bot, 5000)
 			synctest.Wait()
 			b.Kill()
-			if err := b.Wait(); err != nil {
-				t.Errorf("got %v, want nil", err)
+			// The kill comes before the end of the context; the commit may see it first.
+			if err := b.Wait(); err != nil && !errors.Is(err, channel.ErrFenced) {
+				t.Errorf("got %v, want nil, or the lost lease", err)
 			}
 			if n := w.fake.AckedCount(bot); n != 0 {
 				t.Errorf("got %d acknowledged, want none", n)
