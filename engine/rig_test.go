@@ -28,7 +28,7 @@ type rig struct {
 	net      *channeltest.Net
 	logs     *safeBuffer
 	stores   []*sqlite.Store
-	skew     time.Duration // of the store's clock
+	skew     atomic.Int64 // of the store's clock, nanoseconds
 }
 
 // inBubble runs a scenario under synctest.
@@ -54,7 +54,7 @@ func (r *rig) shared() *sqlite.Store { return r.open(sqlite.Shared) }
 
 func (r *rig) open(f func(context.Context, string, sqlite.Options) (*sqlite.Store, error)) *sqlite.Store {
 	r.Helper()
-	s, err := f(r.Context(), r.path, sqlite.Options{ReserveBytes: -1, Now: func() time.Time { return time.Now().Add(r.skew) }})
+	s, err := f(r.Context(), r.path, sqlite.Options{ReserveBytes: -1, Now: func() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) }})
 	if err != nil {
 		r.Fatalf("open store: %v", err)
 	}

@@ -115,16 +115,16 @@ func emptyList(r *rig) {
 }
 
 func skewedClocks(r *rig) {
-	r.skew = 61 * time.Second // the store's clock runs ahead of the nodes'
+	r.skew.Store(int64(61 * time.Second)) // the store's clock runs ahead of the nodes'
 	s := r.shared()
 	r.install(s, "acme", "beta")
 	a := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(a) == 2 })
 	b := r.start("b", r.shared())
 	pass(2 * time.Minute)
-	r.skew = -61 * time.Second // and steps back
+	r.skew.Store(int64(-61 * time.Second)) // and steps back
 	pass(2 * time.Minute)
-	r.skew = 0
+	r.skew.Store(0)
 	pass(3 * time.Minute)
 	for _, id := range []string{"acme", "beta"} {
 		if now, most := r.platform.connections(id); now != 1 || most != 1 {
