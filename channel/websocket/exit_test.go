@@ -160,12 +160,20 @@ func TestHandshakes(t *testing.T) {
 		})
 	})
 	t.Run("a login that is refused in the stream", func(t *testing.T) {
-		bubble(t, websocketfake.Options{Login: true, Token: func(string) string { return "another" }}, func(w *world) {
-			got := w.wantExit(w.start(), channel.ClassRejected, "auth")
-			if !strings.Contains(got.Err.Error(), "check login and secrets") {
-				t.Errorf("got %q, want the next step", got.Err)
+		// A server that hangs up right behind its words may reset the connection before
+		// they are read. Then the next attempt hears them.
+		var got channel.Exit
+		for range 5 {
+			bubble(t, websocketfake.Options{Login: true, Token: func(string) string { return "another" }}, func(w *world) {
+				got = channel.Classify(w.start().Wait())
+			})
+			if got.Code != "close_1006" {
+				break
 			}
-		})
+		}
+		if got.Class != channel.ClassRejected || got.Code != "auth" || !strings.Contains(got.Err.Error(), "check login and secrets") {
+			t.Errorf("got %s %q (%v), want rejected \"auth\" with the next step", got.Class, got.Code, got.Err)
+		}
 	})
 	t.Run("a secret in the URL stays out of every word", func(t *testing.T) {
 		for name, break_ := range map[string]func(w *world){
