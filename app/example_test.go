@@ -1,8 +1,14 @@
 package app
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"leasehold/channel"
 	"leasehold/config"
@@ -75,7 +82,7 @@ func TestTheExampleFileShowsEveryType(t *testing.T) {
 				t.Fatalf("got no installation of type %s, want one with every key", spec.Name)
 			}
 			raw := c.Installations[i].Config
-			built(t, spec, raw, resolve)
+			built(t, spec, withFiles(t, raw), resolve)
 			var shown map[string]json.RawMessage
 			if err := json.Unmarshal(raw, &shown); err != nil {
 				t.Fatal(err)
@@ -91,6 +98,47 @@ func TestTheExampleFileShowsEveryType(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withFiles has an example's files be there: a certificate and its key.
+func withFiles(t *testing.T, raw json.RawMessage) json.RawMessage {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	for name := range config {
+		if !strings.HasSuffix(name, "_file") {
+			continue
+		}
+		block := &pem.Block{Type: "CERTIFICATE", Bytes: cert}
+		if name == "key_file" {
+			block = &pem.Block{Type: "PRIVATE KEY", Bytes: secret}
+		}
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config[name] = file
+	}
+	raw, err = json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // built wants a config that a channel can be built of.

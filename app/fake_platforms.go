@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"leasehold/channel/mqtt/mqttfake"
 	"leasehold/channel/sse/ssefake"
 	"leasehold/channel/websocket/websocketfake"
 )
@@ -41,6 +42,29 @@ func fakeSSE(tell func(what, id string)) platform {
 
 func (s ssePlatform) say(id, text string) {
 	s.PushEvent(fakeBot, ssefake.Event{ID: id, Data: string(fakeMessage(id, text))})
+}
+
+// mqttPlatform is a fake MQTT broker.
+type mqttPlatform struct{ *mqttfake.Server }
+
+func fakeMQTT(tell func(what, id string)) platform {
+	acked := func(id string) (what, told string) { return fakeAcknowledged, id }
+	s := mqttfake.New(mqttfake.Options{
+		Acked: func(client string, m mqttfake.Message) {
+			var said struct{ ID string }
+			_ = json.Unmarshal(m.Payload, &said) // what clients publish may be anything
+			aboutFakeBot(tell, acked)(client, said.ID)
+		},
+		Step: aboutFakeBot(tell, func(step string) (what, id string) {
+			return map[string]string{mqttfake.StepConnack: fakeConnected, mqttfake.StepEnd: fakeDisconnected}[step], ""
+		}),
+	})
+	s.Session(fakeBot, "devices/"+fakeBot+"/#") // what is typed before the first connection waits for it
+	return mqttPlatform{s}
+}
+
+func (m mqttPlatform) say(id, text string) {
+	m.Publish(mqttfake.Message{Topic: "devices/" + fakeBot + "/lobby", Payload: fakeMessage(id, text), QoS: 1})
 }
 
 // fakeMessage is the JSON of a message, as the fakes' own configuration reads it.

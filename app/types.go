@@ -6,6 +6,7 @@ import (
 	"leasehold/channel"
 	"leasehold/channel/exec"
 	"leasehold/channel/heartbeat"
+	"leasehold/channel/mqtt"
 	"leasehold/channel/sse"
 	"leasehold/channel/websocket"
 )
@@ -18,6 +19,7 @@ func Builtin() []channel.Spec {
 		heartbeat.Spec,
 		websocket.Spec,
 		sse.Spec,
+		mqtt.Spec,
 		exec.Spec(os.Environ()),
 	}
 }
@@ -27,5 +29,6 @@ func fakes() []fake {
 	return []fake{
 		{name: websocket.Spec.Name, scheme: "ws", open: fakeWebSocket},
 		{name: sse.Spec.Name, scheme: "http", open: fakeSSE},
+		{name: mqtt.Spec.Name, scheme: "mqtt", open: fakeMQTT},
 	}
 }

@@ -23,7 +23,8 @@ case "$1" in
 test) needs='unshare util-linux
 mount mount
 python3 python3
-node nodejs' ;;
+node nodejs
+mosquitto mosquitto' ;;
 race) needs='gcc gcc
 /usr/include/stdlib.h libc6-dev' ;;
 *)
