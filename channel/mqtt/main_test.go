@@ -10,6 +10,9 @@ import (
 // there are processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
+		os.Exit(m.Run())
+	}
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}

@@ -59,10 +59,14 @@ func encode(kind, flags byte, content packets.Packet) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (v5) decode(f frame) (packet, error) {
-	p := packet{kind: f.kind}
+func (v5) decode(f frame) (p packet, err error) {
+	defer func() {
+		if r := recover(); r != nil { // where an int has 32 bits the codec takes some lengths for negative
+			err = violation("a packet of type %d that cannot be read: %v", f.kind, r)
+		}
+	}()
+	p = packet{kind: f.kind}
 	in := bytes.NewBuffer(f.body)
-	var err error
 	switch f.kind {
 	case connack:
 		if len(f.body) == 2 { // as version 3.1.1 writes it, for a version that it does not know
