@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,16 +62,21 @@ func startMosquitto(t *testing.T, listeners ...string) *mosquitto {
 
 func (m *mosquitto) conf() string { return filepath.Join(m.dir, "mosquitto.conf") }
 
+// freePort finds a port that nobody listens on, below those that the system hands
+// out: between now and the broker's start no connection may take it.
 func freePort(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig
-	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := strconv.Itoa(20_000 + rand.IntN(12_000))
+		if ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:"+port); err == nil {
+			_ = ln.Close()
+			return port
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("no port is free")
+		}
 	}
-	defer func() { _ = ln.Close() }()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
 }
 
 // run starts the broker and waits until it listens.
