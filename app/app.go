@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -53,6 +54,7 @@ func Main(ctx context.Context, o Options) int {
 type program struct {
 	Options
 	redact *redact.Redactor
+	level  slog.LevelVar // of the log
 
 	again <-chan struct{} // closed by a second signal to stop
 

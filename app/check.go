@@ -174,7 +174,7 @@ func (p *program) compare(ctx context.Context, c *config.Config, types *channel.
 	r.Changes = &changes{}
 	r.Changes.Added, r.Changes.Changed, r.Changes.Removed = differences(want, have)
 	for _, h := range have {
-		if d := declared(c)(h.ID); h.Source == admin.SourceAPI && d != "" {
+		if d := declared(c, h.ID); h.Source == admin.SourceAPI && d != "" {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: installation %q was made by a command already: a start will refuse; remove it with leasehold installations remove %s, or choose another id", d, h.ID, h.ID))
 		}
 	}

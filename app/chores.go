@@ -13,12 +13,13 @@ import (
 	"leasehold/store/maintenance"
 )
 
-// chores are the maintenance tasks, each a loop of its own.
-func chores(c *config.Config, s store.Store, log *slog.Logger) (*loop.Group, error) {
-	keep := maintenance.Retention{Events: c.Retention.Events.Std(), Dead: c.Retention.Dead.Std(), Batch: c.Tasks.Sweeper.Batch}
+// chores are the maintenance tasks, each a loop of its own. What a cycle goes by it
+// takes from the config of that moment.
+func chores(current func() *config.Config, s store.Store, log *slog.Logger) (*loop.Group, error) {
+	c := current()
 	tasks := []*chore{
 		{name: "sweeper", every: c.Tasks.Sweeper.Every, do: func(ctx context.Context) (string, error) {
-			swept, err := s.Sweep(ctx, keep)
+			swept, err := s.Sweep(ctx, retention(current()))
 			return swept.String(), err
 		}},
 		{name: "upkeep", every: c.Tasks.Upkeep.Every, do: func(ctx context.Context) (string, error) {
@@ -37,6 +38,11 @@ func chores(c *config.Config, s store.Store, log *slog.Logger) (*loop.Group, err
 		return nil, fmt.Errorf("list the tasks: %w", err)
 	}
 	return g, nil
+}
+
+// retention is how long the sweeper keeps what is done with.
+func retention(c *config.Config) maintenance.Retention {
+	return maintenance.Retention{Events: c.Retention.Events.Std(), Dead: c.Retention.Dead.Std(), Batch: c.Tasks.Sweeper.Batch}
 }
 
 // chore is a task whose failures and work done are kept. A cycle that had nothing

@@ -102,7 +102,7 @@ func (p *program) answerPassively(ctx context.Context, c *config.Config, types *
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	api := admin.New(p.answers(c, admin.Options{Store: r, Types: types, Mode: admin.Passive, Holder: holder(locked.Owner), Log: log}))
+	api := admin.New(p.answers(fixed(c), admin.Options{Store: r, Types: types, Mode: admin.Passive, Holder: holder(locked.Owner), Log: log}))
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, l, api, log) })
 	return func() error { return errors.Join(answering.stop(), r.Close()) }, nil
 }
@@ -122,7 +122,13 @@ func holder(o sqlite.Owner) string {
 }
 
 // answers completes the handlers' options with what is the same in every mode.
-func (p *program) answers(c *config.Config, o admin.Options) admin.Options {
-	o.Version, o.Declared, o.Redact, o.FingerprintKey = buildVersion(), declared(c), p.redact, fingerprintKey(c)
+func (p *program) answers(current func() *config.Config, o admin.Options) admin.Options {
+	o.Version, o.Redact, o.FingerprintKey = buildVersion(), p.redact, fingerprintKey(current())
+	o.Declared = func(id string) string { return declared(current(), id) }
 	return o
+}
+
+// fixed is a config that nothing replaces.
+func fixed(c *config.Config) func() *config.Config {
+	return func() *config.Config { return c }
 }

@@ -11,21 +11,28 @@ import (
 )
 
 // logger writes to w what [log] says: text with colors for a terminal, JSON lines
-// for everything else. Secrets are taken out before anything is formatted.
+// for everything else. Secrets are taken out before anything is formatted. Its level
+// can be changed by setLevel.
 func (p *program) logger(c config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil { // config.Load has refused it
-		level = slog.LevelInfo
-	}
+	p.setLevel(c)
 	var h slog.Handler
 	if c.Format == "text" || c.Format == "auto" && terminal(w) {
-		h = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: "15:04:05.000Z07:00", ReplaceAttr: utc, NoColor: !p.colorful(w)})
+		h = tint.NewTextHandler(w, &tint.Options{Level: &p.level, TimeFormat: "15:04:05.000Z07:00", ReplaceAttr: utc, NoColor: !p.colorful(w)})
 	} else {
-		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: utc})
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: &p.level, ReplaceAttr: utc})
 	}
 	l := slog.New(p.redact.Handler(h))
 	adopt(l)
 	return l
+}
+
+// setLevel makes log.level hold for every logger of the program.
+func (p *program) setLevel(c config.Log) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil { // config.Load has refused it
+		level = slog.LevelInfo
+	}
+	p.level.Set(level)
 }
 
 // adopt takes what libraries print through package log, whose default is to write it

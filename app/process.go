@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"leasehold/admin"
+	"leasehold/config"
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
@@ -21,7 +23,12 @@ type node struct {
 	started        time.Time
 	store          store.Store
 	dispatcher     *delivery.Dispatcher
+	router         *router
 	supervisor     *engine.Supervisor
+
+	// config is what the node runs with. It is replaced whole and never written to:
+	// what may change while the node runs asks for it each time.
+	config atomic.Pointer[config.Config]
 }
 
 var _ admin.Process = (*node)(nil)

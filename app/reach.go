@@ -144,7 +144,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 			return err
 		}
 		defer closing(&err, s.Close)
-		tasks, err := chores(c, s, log)
+		tasks, err := chores(fixed(c), s, log)
 		if err != nil {
 			return err
 		}
@@ -158,13 +158,13 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 			return err
 		}
 		defer closing(&err, r.Close)
-		tasks, err := chores(c, nil, log) // for their names: a reader runs none
+		tasks, err := chores(fixed(c), nil, log) // for their names: a reader runs none
 		if err != nil {
 			return err
 		}
 		o.Store, o.Tasks = r, once{tasks}
 	}
-	client := admin.NewClient(admin.InProcess(admin.New(p.answers(c, o))))
+	client := admin.NewClient(admin.InProcess(admin.New(p.answers(fixed(c), o))))
 	defer client.Close()
 	return do(ctx, client)
 }

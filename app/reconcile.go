@@ -94,13 +94,11 @@ func same(a, b admin.Installation) bool {
 	return text(a) == text(b)
 }
 
-// declared tells where the file sets an installation.
-func declared(c *config.Config) func(id string) string {
-	return func(id string) string {
-		i := slices.IndexFunc(c.Installations, func(i config.Installation) bool { return i.ID == id })
-		if i < 0 {
-			return ""
-		}
-		return c.Installations[i].Pos.String()
+// declared tells where the file sets an installation; "" = it does not.
+func declared(c *config.Config, id string) string {
+	i := slices.IndexFunc(c.Installations, func(i config.Installation) bool { return i.ID == id })
+	if i < 0 {
+		return ""
 	}
+	return c.Installations[i].Pos.String()
 }

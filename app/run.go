@@ -85,6 +85,7 @@ func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) e
 // the socket answers until the drain is over, the store is closed last.
 func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
 	n := &node{started: time.Now(), name: c.Node.Name}
+	n.config.Store(c)
 	resolve := p.resolver(log)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
@@ -118,10 +119,11 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if n.dispatcher, err = p.dispatcher(c, n.store, routes, resolve, log); err != nil {
 		return err
 	}
-	if n.supervisor, err = p.supervisor(c, n.store, newRouter(c, n.dispatcher, routes), self, types, resolve, log); err != nil {
+	n.router = newRouter(c, n.dispatcher, routes)
+	if n.supervisor, err = p.supervisor(c, n.store, n.router, self, types, resolve, log); err != nil {
 		return err
 	}
-	tasks, err := chores(c, n.store, log)
+	tasks, err := chores(n.config.Load, n.store, log)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	api := admin.New(p.answers(c, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Log: log}))
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
 	delivering := start(ctx, n.dispatcher.Run)

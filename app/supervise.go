@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leasehold/admin"
@@ -132,17 +133,29 @@ func (r *routes) read() {
 // events of an installation go nowhere: targets = [].
 type router struct {
 	*delivery.Dispatcher
-	routes  *routes
-	nowhere map[string]bool // installations with targets = []
-	rest    bool            // delivery.targets = []: those that name none, too
+	routes *routes
+	silent atomic.Pointer[silent]
+}
+
+// silent are those whose events go nowhere, as a file has it.
+type silent struct {
+	installations map[string]bool // with targets = []
+	rest          bool            // delivery.targets = []: those that name none, too
 }
 
 func newRouter(c *config.Config, d *delivery.Dispatcher, routes *routes) *router {
-	r := &router{Dispatcher: d, routes: routes, nowhere: map[string]bool{}, rest: c.Delivery.Targets != nil && len(c.Delivery.Targets) == 0}
-	for _, i := range c.Installations {
-		r.nowhere[i.ID] = i.Targets != nil && len(i.Targets) == 0
-	}
+	r := &router{Dispatcher: d, routes: routes}
+	r.follow(c)
 	return r
+}
+
+// follow makes c what the router goes by.
+func (r *router) follow(c *config.Config) {
+	s := &silent{installations: map[string]bool{}, rest: c.Delivery.Targets != nil && len(c.Delivery.Targets) == 0}
+	for _, i := range c.Installations {
+		s.installations[i.ID] = i.Targets != nil && len(i.Targets) == 0
+	}
+	r.silent.Store(s)
 }
 
 var _ engine.Holder = (*router)(nil)
@@ -153,7 +166,7 @@ func (r *router) Targets(t channel.Term, e *channel.Event) []string {
 	if id == "" {
 		id = t.Installation
 	}
-	if r.nowhere[id] || r.rest && r.routes.of(id) == nil {
+	if s := r.silent.Load(); s.installations[id] || s.rest && r.routes.of(id) == nil {
 		return nil
 	}
 	return r.Dispatcher.Targets(t, e)
