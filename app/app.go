@@ -39,6 +39,8 @@ type Options struct {
 // Main runs the program and returns what the process is to end with: one of the
 // fault.Exit codes. An interrupt or a request to terminate ends it in order.
 func Main(ctx context.Context, o Options) int {
+	out := &output{Writer: o.Stdout}
+	o.Stdout = out
 	p := &program{Options: o, redact: redact.New()}
 	ctx, stop := p.heedSignals(ctx)
 	defer stop()
@@ -47,7 +49,11 @@ func Main(ctx context.Context, o Options) int {
 	root.SetIn(o.Stdin)
 	root.SetOut(o.Stdout)
 	root.SetErr(o.Stderr)
-	return p.exit(root.ExecuteContext(ctx))
+	code := p.exit(root.ExecuteContext(ctx))
+	if err := out.failed(); err != nil {
+		return p.exit(err)
+	}
+	return code
 }
 
 // program is one invocation: what it was given, and the flags that every command has.

@@ -34,9 +34,7 @@ one per bot installation, and delivers every message it hears to your program.`,
 		}
 		return nil
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%w; see %s --help", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(misread)
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", "", "the config `file` (else LEASEHOLD_CONFIG, ./leasehold.toml, the user's, the system's)")
 	flags.StringVar(&p.dataDir, "data-dir", "", "the data `folder`, instead of node.data_dir")
@@ -49,39 +47,26 @@ one per bot installation, and delivers every message it hears to your program.`,
 	return root
 }
 
-// group is a command that only holds others.
+// group is a command that holds others. By itself it is its list, with the list's
+// flags; without a list it shows its help.
 func (p *program) group(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use: use, Aliases: aliases, Short: short, Args: p.unknown, SuggestionsMinimumDistance: 2,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if p.json {
+				return usage("%s needs a command; see %s --help", c.CommandPath(), c.CommandPath())
+			}
+			return c.Help()
+		},
+	}
+	for _, c := range commands {
+		if c.Name() == "list" {
+			g.RunE, g.Example = c.RunE, c.Example
+			g.Flags().AddFlagSet(c.Flags())
+		}
 	}
 	g.AddCommand(commands...)
 	return g
-}
-
-// later are commands that people will look for and that are not in this version.
-var later = []string{
-	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages", "trace",
-	"targets", "keys", "tokens", "secrets", "backup", "restore", "migrate", "store",
-}
-
-// unknown refuses a word that is no command, and says what was probably meant.
-func (p *program) unknown(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	word, path := args[0], c.CommandPath()
-	switch {
-	case c.HasParent():
-	case word == "install" && len(args) > 1 || word == "add":
-		return usage("a bot is set up as an [[installation]] in leasehold.toml, or with: leasehold installations put ID --type %s --config-json '{…}'; see leasehold types list", slices.Concat(args, []string{"TYPE"})[1])
-	case slices.Contains(later, word):
-		return usage("%q is not in this version; see %s --help", word, path)
-	}
-	if near := c.SuggestionsFor(word); len(near) > 0 {
-		return usage("%s has no command %q; did you mean %s?", path, word, strings.Join(near, " or "))
-	}
-	return usage("%s has no command %q; see %s --help", path, word, path)
 }
 
 // exactly wants as many arguments as there are names, none of them empty.
@@ -106,7 +91,7 @@ func filled(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// line writes one line for people to stdout. Whoever closed it wants no more.
+// line writes one line for people to stdout. Main looks whether it got there.
 func (p *program) line(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.Stdout, format+"\n", args...)
 }

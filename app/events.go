@@ -147,10 +147,10 @@ func (p *program) tailed(e admin.Event) error {
 			return fmt.Errorf("write JSON: %w", err)
 		}
 		p.line("%s", b)
-		return nil
+		return p.written()
 	}
 	var body channel.Event
 	_ = json.Unmarshal(e.Body, &body) // of another version: shown without its text
 	p.line("%s  %s  %s  %s  %s", e.AcceptedAt.UTC().Format(time.TimeOnly), e.ID, printable(e.Installation), printable(e.Type), short(printable(body.Text), 120))
-	return nil
+	return p.written()
 }

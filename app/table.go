@@ -144,6 +144,9 @@ func (p *program) colorful(w io.Writer) bool {
 }
 
 func terminal(w io.Writer) bool {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,21 +11,7 @@ import (
 )
 
 func (p *program) typesCommand() *cobra.Command {
-	list := p.listTypes()
-	g := p.group("types", "List channel types, and show their keys", nil, list, p.showType())
-	hosts := g.Flags().Bool("hosts", false, "list the hosts that a firewall must allow")
-	help := g.RunE
-	g.RunE = func(c *cobra.Command, args []string) error {
-		if !*hosts {
-			return help(c, args)
-		}
-		if err := list.Flags().Set("hosts", "true"); err != nil {
-			return fmt.Errorf("list hosts: %w", err)
-		}
-		list.SetContext(c.Context())
-		return list.RunE(list, args)
-	}
-	return g
+	return p.group("types", "List channel types, and show their keys", nil, p.listTypes(), p.showType())
 }
 
 // describe asks the handlers in this process: a program's types are its own, so
