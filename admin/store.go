@@ -90,7 +90,22 @@ type Delivery struct {
 	NextAttempt  time.Time `json:"next_attempt,omitzero"`
 	LastError    string    `json:"last_error,omitempty"`
 	DeliveredAt  time.Time `json:"delivered_at,omitzero"`
+	GivenUpAt    time.Time `json:"given_up_at,omitzero"` // dead or dropped
+	Replay       bool      `json:"replay,omitempty"`     // a person asked for it again
 	Lease        string    `json:"-"` // the carrier's id, for waking its lanes
+}
+
+// ReplayQuery selects deliveries to one target that are over: delivered, dead or
+// dropped. A delivery is in the window when its event was accepted in it, or when
+// it ended in it: a program that was wrong for an hour was wrong about what it was
+// handed then, however long that had waited.
+type ReplayQuery struct {
+	Target       string
+	Installation string    // "" = all
+	Type         string    // of the event; "" = all
+	Since, Until time.Time // by the store's clock; Since is in the window, Until is not
+	After        int64     // event seq; only newer ones: how a long one goes on
+	Limit        int       // how many deliveries are looked at; 0 = 50, at most 500
 }
 
 // TaskRun is the last run of a maintenance task, as far as it is kept: failures
@@ -150,6 +165,12 @@ type Store interface {
 	// once, marked as a replay, with their webhook ids; others are skipped. It
 	// returns those that now wait.
 	ReplayDeliveries(ctx context.Context, ids []string) ([]Delivery, error)
+	// Replayable lists what q selects, the oldest event first. It looks at q.Limit
+	// deliveries, so that it reads little at a time; next is the seq to go on after,
+	// 0 when there is nothing left. Those whose installation was swept are left out.
+	Replayable(ctx context.Context, q ReplayQuery) (found []Delivery, next int64, err error)
+	// RedeliverDeliveries is ReplayDeliveries for delivered ones, too.
+	RedeliverDeliveries(ctx context.Context, ids []string) ([]Delivery, error)
 	// DropDeliveries gives up deliveries that wait or are dead. It returns how many.
 	DropDeliveries(ctx context.Context, ids []string) (int, error)
 

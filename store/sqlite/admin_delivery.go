@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -13,15 +12,10 @@ import (
 )
 
 const (
-	deliveryColumns = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, e.installation_id
+	deliveryColumns = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id
   FROM delivery d `
 	deliveryJoin = `JOIN event e ON e.seq = d.event_seq`
 	sqlByWebhook = deliveryColumns + deliveryJoin + ` WHERE d.event_seq = $1 AND d.webhook_id = $2`
-	// Without a lease nobody would ever deliver it: its installation is swept.
-	sqlReplay = `UPDATE delivery SET state = 0, attempts = 0, next_attempt = $3, ended_at = 0, replay = 1
- WHERE event_seq = $1 AND webhook_id = $2 AND state IN (2, 3) AND lease_id IN (SELECT id FROM lease)
-RETURNING event_seq, target, lease_id, webhook_id, state, attempts, next_attempt, ended_at, last_error,
-          (SELECT e.installation_id FROM event e WHERE e.seq = event_seq) AS installation_id`
 	sqlDrop = `UPDATE delivery SET state = 3, ended_at = $3 WHERE event_seq = $1 AND webhook_id = $2 AND state IN (0, 2)`
 )
 
@@ -35,19 +29,23 @@ type deliveryRow struct {
 	NextAttempt    int64  `db:"next_attempt"`
 	EndedAt        int64  `db:"ended_at"`
 	LastError      string `db:"last_error"`
+	Replay         bool
 	InstallationID string `db:"installation_id"`
 }
 
 func (d *deliveryRow) delivery() admin.Delivery {
 	out := admin.Delivery{
 		ID: d.WebhookID, EventSeq: d.EventSeq, EventID: eventid.Event(d.EventSeq), Installation: d.InstallationID, Target: d.Target,
-		State: delivery.State(d.State).String(), Attempts: d.Attempts, LastError: d.LastError, Lease: d.LeaseID,
+		State: delivery.State(d.State).String(), Attempts: d.Attempts, LastError: d.LastError,
+		Replay: d.Replay, Lease: d.LeaseID,
 	}
 	switch delivery.State(d.State) {
 	case delivery.Pending:
 		out.NextAttempt = fromMillis(d.NextAttempt)
 	case delivery.Delivered:
 		out.DeliveredAt = fromMillis(d.EndedAt)
+	case delivery.Dead, delivery.Dropped:
+		out.GivenUpAt = fromMillis(d.EndedAt)
 	}
 	return out
 }
@@ -138,35 +136,6 @@ func (r *reads) Delivery(ctx context.Context, id string) (admin.Delivery, error)
 
 func noDelivery(id string) error {
 	return fault.Errorf(fault.NotFound, "there is no delivery %s: it may be past its retention", id)
-}
-
-// ReplayDeliveries implements admin.Store. Those whose installation was swept
-// are skipped, too: nobody would deliver them.
-func (s *Store) ReplayDeliveries(ctx context.Context, ids []string) ([]admin.Delivery, error) {
-	var waiting []admin.Delivery
-	err := s.c.do(ctx, func(w *writer) error {
-		for _, id := range ids {
-			seq, ok := eventid.WebhookSeq(id)
-			if !ok {
-				continue
-			}
-			err := w.each(sqlReplay, []any{seq, id, w.now}, func(rows *sql.Rows) error {
-				var d deliveryRow
-				err := rows.Scan(&d.EventSeq, &d.Target, &d.LeaseID, &d.WebhookID, &d.State, &d.Attempts, &d.NextAttempt, &d.EndedAt, &d.LastError, &d.InstallationID)
-				waiting = append(waiting, d.delivery())
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		w.bump, w.wake = len(waiting) > 0, len(waiting) > 0
-		return nil
-	})
-	if err != nil {
-		return nil, failed("replay deliveries", err)
-	}
-	return waiting, nil
 }
 
 // DropDeliveries implements admin.Store.

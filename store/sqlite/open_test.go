@@ -215,9 +215,10 @@ func TestReader(t *testing.T) {
 		_, put := r.PutInstallation(t.Context(), one, one.Revision)
 		_, _, _, reconcile := r.Reconcile(t.Context(), nil)
 		_, replay := r.ReplayDeliveries(t.Context(), nil)
+		_, again := r.RedeliverDeliveries(t.Context(), nil)
 		_, drop := r.DropDeliveries(t.Context(), nil)
 		for _, err := range []error{
-			put, reconcile, replay, drop, r.SetEnabled(t.Context(), "i", false), r.RemoveInstallation(t.Context(), "i"), r.SaveTaskRun(t.Context(), admin.TaskRun{}),
+			put, reconcile, replay, again, drop, r.SetEnabled(t.Context(), "i", false), r.RemoveInstallation(t.Context(), "i"), r.SaveTaskRun(t.Context(), admin.TaskRun{}),
 		} {
 			want(t, "busy", fault.Is(err, fault.Busy), true)
 			wantText(t, err, fmt.Sprintf("process %d", os.Getpid()))

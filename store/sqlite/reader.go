@@ -92,6 +92,11 @@ func (r *Reader) ReplayDeliveries(context.Context, []string) ([]admin.Delivery, 
 	return nil, r.refuse()
 }
 
+// RedeliverDeliveries is refused.
+func (r *Reader) RedeliverDeliveries(context.Context, []string) ([]admin.Delivery, error) {
+	return nil, r.refuse()
+}
+
 // DropDeliveries is refused.
 func (r *Reader) DropDeliveries(context.Context, []string) (int, error) { return 0, r.refuse() }
 

@@ -81,6 +81,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("reconcile", func(t *testing.T) { r.reconcile(t) })
 	t.Run("events", func(t *testing.T) { r.events(t) })
 	t.Run("deliveries", func(t *testing.T) { r.deliveries(t) })
+	t.Run("replay", func(t *testing.T) { r.replay(t) })
 	t.Run("nodes and tasks", func(t *testing.T) { r.nodes(t) })
 	t.Run("sweep", func(t *testing.T) { r.sweep(t) })
 }
