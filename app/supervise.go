@@ -45,7 +45,7 @@ func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store
 func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
 	d, err := delivery.New(s, targetsOf(c, resolve), delivery.Options{
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
-		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of,
+		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)
@@ -81,22 +81,37 @@ func (p *program) supervisor(c *config.Config, s store.Store, holder engine.Hold
 	return v, nil
 }
 
-// routes knows which targets each installation names. It reads them again once
-// somebody has changed an installation: events ask far more often.
+// routes knows which targets each installation names, and what a target may ask of
+// it. It reads them again once somebody has changed an installation: events ask far
+// more often.
 type routes struct {
 	store   admin.Store
 	changed <-chan struct{}
 	log     *slog.Logger
 
 	mu    sync.Mutex // guards table
-	table map[string][]string
+	table map[string]route
+}
+
+type route struct {
+	targets []string
+	typ     string
+	labels  map[string]string
 }
 
 // routeWithin bounds the reading of a table: an event waits for it.
 const routeWithin = 3 * time.Second
 
 // of returns the targets that an installation names; nil: none.
-func (r *routes) of(installation string) []string {
+func (r *routes) of(installation string) []string { return r.route(installation).targets }
+
+// describe returns an installation's channel type and labels.
+func (r *routes) describe(installation string) (string, map[string]string) {
+	to := r.route(installation)
+	return to.typ, to.labels
+}
+
+func (r *routes) route(installation string) route {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stale := r.table == nil
@@ -121,11 +136,13 @@ func (r *routes) read() {
 		r.log.Warn("targets of installations unreadable", "error", err)
 		return
 	}
-	r.table = make(map[string][]string, len(all))
+	r.table = make(map[string]route, len(all))
 	for _, i := range all {
+		to := route{typ: i.Type, labels: i.Labels}
 		if len(i.Targets) > 0 {
-			r.table[i.ID] = i.Targets
+			to.targets = i.Targets
 		}
+		r.table[i.ID] = to
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.Target) {
 	for _, t := range c.Targets {
 		out := delivery.Target{
-			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events,
+			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
 			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
 			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
 			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{},

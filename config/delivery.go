@@ -31,10 +31,14 @@ type Target struct {
 	// "message.*", or "*" for all but "system.*". Default "*": a first event that
 	// silently goes nowhere is worse than one too many.
 	Events []string `toml:"events" default:"*"`
-	// Kinds narrows events to kinds of conversation.
-	Kinds []string `toml:"kinds" later:"true"`
-	// Match narrows events to those whose fields have these values.
-	Match map[string]string `toml:"match" later:"true"`
+	// Kinds narrows events to kinds of conversation, as their channel type calls
+	// them: "direct", "channel", "topic". Default: every kind, and none. System
+	// events are not narrowed.
+	Kinds []string `toml:"kinds"`
+	// Match narrows events to those in which each of these fields of the envelope's
+	// data has this value, or one of a list: "conversation.id" = "C02". A * at the
+	// end fits what begins like it. Default: none. System events are not narrowed.
+	Match Match `toml:"match"`
 	// Timeout bounds one attempt. Default 30 s.
 	Timeout Duration `toml:"timeout" default:"30s" positive:"true"`
 	// MaxAge is how old an event may get before it is given up: chat goes stale

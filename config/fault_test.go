@@ -106,6 +106,17 @@ leasehold.toml:1:3: target #1: type: is missing`},
 		{"a name with a blank", "[[target]]\nname = \"a b\"\ntype = \"log\"\n", `leasehold.toml:2:8: target "a b": name: must be letters, digits, ".", "_" and "-", beginning with a letter or digit, at most 128`},
 		{"an unknown target type", "[[target]]\nname = \"a\"\ntype = \"https\"\n", `leasehold.toml:3:8: target "a": type: must be "http" or "log" (did you mean "http"?)`},
 		{"a target type of a later version", "[[target]]\nname = \"a\"\ntype = \"command\"\n", `leasehold.toml:3:8: target "a": type: "command" is not in this version`},
+		{"a kind that is none", "[[target]]\nname = \"a\"\ntype = \"log\"\nkinds = [\"direct\", \"\"]\n", `leasehold.toml:4:20: target "a": kinds: must be a kind of conversation, such as "direct"`},
+		{"a field that no event has", "[[target]]\nname = \"a\"\ntype = \"log\"\nmatch = { \"conversation.idd\" = \"C02\" }\n", `leasehold.toml:4:11: target "a": match."conversation.idd": is no field of an event (did you mean "conversation.id"?)`},
+		{"a field in tables that no event has", "[[target]]\nname = \"a\"\ntype = \"log\"\n[target.match]\nthread = \"t\"\nsender.shoesize = \"ada\"\nraw.event.type = \"x\"\n", `leasehold.toml:6:8: target "a": match."sender.shoesize": is no field of an event (see docs/delivery.md for the fields)
+leasehold.toml:7:11: target "a": match."raw.event.type": is no field of an event (write "raw/event/type")`},
+		{"a field without its group", "[[target]]\nname = \"a\"\ntype = \"log\"\nmatch = { emoji = \"eyes\" }\n", `leasehold.toml:4:11: target "a": match.emoji: is no field of an event (did you mean "reaction.emoji"?)`},
+		{"a value that no field has", "[[target]]\nname = \"a\"\ntype = \"log\"\nmatch = { text = [\"ok\", \"a*b\"], addressed = \"yes\", thread = [] }\n", `leasehold.toml:4:25: target "a": match.text: may have one *, at its end
+leasehold.toml:4:45: target "a": match.addressed: must be true or false
+leasehold.toml:4:52: target "a": match.thread: has no value (such as "acme", or a list of which one must fit)`},
+		{"a value of another kind", "[[target]]\nname = \"a\"\ntype = \"log\"\nmatch = { text = 1.5, thread = [[\"x\"]] }\n", `leasehold.toml:4:18: target "a": match.text: must be a string, a whole number, true, false, or a list of them, not a number with a fraction
+leasehold.toml:4:32: target "a": match.thread: must be a string, a whole number, true, false, or a list of them, not a list`},
+		{"a match that is no table", "[[target]]\nname = \"a\"\ntype = \"log\"\nmatch = \"text\"\n", `leasehold.toml:4:9: target "a": match: must be a table, not a string`},
 		{"an http target without url", "[[target]]\nname = \"a\"\ntype = \"http\"\n", `leasehold.toml:1:3: target "a": url: is missing`},
 		{"an http target with an empty url", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"\"\n", `leasehold.toml:4:7: target "a": url: must not be empty`},
 		{"a url of another kind", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"localhost:3000\"\n", `leasehold.toml:4:7: target "a": url: must begin with http:// or https:// (such as "http://127.0.0.1:3000/events")`},

@@ -187,6 +187,33 @@ config = { bot_token = { env = "C" }, team_id = "T1" }
 	})
 }
 
+func TestMatch(t *testing.T) {
+	want := Match{
+		"conversation.id": {"C02", "C03"}, "addressed": {"true"}, "device.qos": {"1"}, "installation.labels.site.name": {"berlin"},
+		"raw/event/type": {"app*"}, "text": {"deploy*"},
+	}
+	for name, text := range map[string]string{
+		"quoted in one line": `match = { "conversation.id" = ["C02", "C03"], addressed = true, "device.qos" = 0x1, "installation.labels.site.name" = "berlin", "raw/event/type" = "app*", text = "deploy*" }`,
+		"as tables": `[target.match]
+conversation.id = ["C02", "C03"]
+addressed = true
+device.qos = 1
+installation.labels.site.name = "berlin"
+raw."/event/type" = "app*"
+text = "deploy*"`,
+	} {
+		t.Run(name+" it says the same", func(t *testing.T) {
+			c := mustLoad(t, "[[target]]\nname = \"a\"\ntype = \"log\"\n"+text+"\n")
+			if got := c.Targets[0].Match; !reflect.DeepEqual(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			if err := c.Validate(); err != nil {
+				t.Errorf("got %v, want no fault", err)
+			}
+		})
+	}
+}
+
 func TestFilesTogether(t *testing.T) {
 	c, dir, err := loadFiles(t, map[string]string{
 		"leasehold.toml": `

@@ -33,6 +33,10 @@ func (w *walker) plain(n *node, v reflect.Value, path string, tag reflect.Struct
 		w.number(n, v, path, tag)
 	case k == reflect.Slice:
 		w.list(n, v, path, tag)
+	case v.Type() == matchType:
+		into := Match{}
+		w.match(n, into, path, "")
+		v.Set(reflect.ValueOf(into))
 	case k == reflect.Map && v.Type().Key().Kind() == reflect.String:
 		w.dict(n, v, path, tag)
 	default:

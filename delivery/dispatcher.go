@@ -27,8 +27,11 @@ type Options struct {
 	Total   int                                // calls at the same time; DefaultTotal
 	Default []string                           // targets of an installation that names none; empty = all
 	Route   func(installation string) []string // the targets that an installation names; none = the default ones
-	Dial    Dialer                             // nil = the network
-	Random  func() float64                     // in [0, 1), for jitter; nil = math/rand
+	// Describe tells what a target's Match may ask of an installation; nil = nothing
+	// is known of any. It is called while an event is accepted, so it must be fast.
+	Describe func(installation string) (channelType string, labels map[string]string)
+	Dial     Dialer         // nil = the network
+	Random   func() float64 // in [0, 1), for jitter; nil = math/rand
 }
 
 // Dispatcher delivers for the leases that this node holds. Its methods are safe
@@ -200,7 +203,7 @@ func (d *Dispatcher) close() {
 }
 
 // Targets names who shall have e: the installation's targets, or else the
-// default ones, that want its type. A target that is named but not configured is
+// default ones, that take it. A target that is named but not configured is
 // among them: what is stored for it waits until somebody corrects the name.
 func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
 	id := e.Installation
@@ -214,10 +217,11 @@ func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
 	if len(names) == 0 {
 		names = d.opts.Default
 	}
+	about := &subject{Event: e, id: id, describe: d.opts.Describe}
 	wanted := make([]string, 0, max(len(names), 1))
 	if len(names) == 0 {
 		for _, t := range d.order {
-			if t.wants(e.Type) {
+			if t.takes(about) {
 				wanted = append(wanted, t.Name)
 			}
 		}
@@ -228,7 +232,7 @@ func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
 		if t == nil {
 			t = &target{Target: Target{Name: name}.withDefaults()}
 		}
-		if t.wants(e.Type) && !slices.Contains(wanted, name) {
+		if t.takes(about) && !slices.Contains(wanted, name) {
 			wanted = append(wanted, name)
 		}
 	}

@@ -42,6 +42,12 @@ type Target struct {
 	// (heartbeat, raw) cannot be known here, and a first event that silently goes
 	// nowhere is worse than one too many.
 	Events []string
+	// Kinds, if there are any, are the kinds of conversation that the target gets
+	// events of: what a channel type calls them ("direct", "topic").
+	Kinds []string
+	// Match narrows that to events whose fields have one of these values each, in the
+	// language of internal/eventmatch. Neither concerns system events.
+	Match map[string][]string
 
 	Timeout     time.Duration // of one attempt, from its first byte to the answer; 30 s
 	MaxAge      time.Duration // since accepted; then it is dead. 24 h: chat goes stale. Not for replays
@@ -55,6 +61,8 @@ type Target struct {
 	CAFile  string                  // PEM: trusted beside the system's authorities; http only
 
 	Sink Sink // for embedders and tests: takes the deliveries instead of Kind's own
+
+	rules []rule // Match, read
 }
 
 // MinAge is how old a delivery is before attempts alone can kill it: a deploy
@@ -80,6 +88,7 @@ func (t Target) withDefaults() Target {
 	if len(t.Events) == 0 {
 		t.Events = []string{"*"}
 	}
+	t.rules = rulesOf(t.Match, noFault)
 	return t
 }
 
@@ -134,6 +143,7 @@ func (t Target) check() error {
 			fault("events", `%q is no event type; write "message", "message.*" or "*"`, p)
 		}
 	}
+	t.checkRules(fault)
 	for name := range t.Headers {
 		if reserved(name) {
 			fault("headers", "%s is set by leasehold itself", name)

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// target checks what depends on the target's type.
+func (v *validator) target(t *Target, s spot) {
+	for i, event := range t.Events {
+		if event == "" || strings.ContainsAny(event, " \t,") || strings.Contains(strings.TrimSuffix(event, "*"), "*") {
+			v.fail(v.narrow(s.key("events"), i), `must be an event type such as "message", a family such as "message.*", or "*"`, "")
+		}
+	}
+	for i, kind := range t.Kinds {
+		if kind == "" || strings.ContainsAny(kind, " \t,*") {
+			v.fail(v.narrow(s.key("kinds"), i), `must be a kind of conversation, such as "direct"`, "")
+		}
+	}
+	v.match(t.Match, s.key("match"))
+	switch t.Type {
+	case "http":
+		v.httpURL(t.URL, s.key("url"))
+		v.headers(t.Headers, s.key("headers"))
+	case "log":
+		for _, k := range []struct {
+			key string
+			set bool
+		}{{"url", t.URL != ""}, {"headers", len(t.Headers) > 0}, {"ca_file", t.CAFile != ""}} {
+			if k.set {
+				v.fail(s.key(k.key), "does not go with a log target", "remove it")
+			}
+		}
+	}
+}
+
+func (v *validator) httpURL(text string, s spot) {
+	if text == "" {
+		v.absent(s)
+		return
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		v.fail(s, "is not a URL", `such as "http://127.0.0.1:3000/events"`)
+	case u.Scheme == "http+unix":
+		v.fail(s, "http+unix is "+notYet, "")
+	case u.Scheme != "http" && u.Scheme != "https":
+		v.fail(s, "must begin with http:// or https://", `such as "http://127.0.0.1:3000/events"`)
+	case u.Hostname() == "":
+		v.fail(s, "has no host", `such as "http://127.0.0.1:3000/events"`)
+	case badPort(u):
+		v.fail(s, "has a port that is not between 1 and 65535", "")
+	case u.User != nil:
+		v.fail(s, `a literal secret is refused; take user and password out of the URL and write headers = { Authorization = { file = "PATH" } }`, "")
+	}
+}
+
+// badPort reports a port that no address has. url.Parse only wants digits.
+func badPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return false
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err != nil || n == 0
+}
+
+// headerName is the form of a header's name (RFC 9110, section 5.6.2).
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// headers refuses what no HTTP request can carry: each delivery would fail with it.
+func (v *validator) headers(all map[string]Value, s spot) {
+	for _, name := range sortedKeys(all) {
+		if !headerName.MatchString(name) {
+			v.fail(s.key(name), "is not the name of a header", `such as "X-Team"`)
+		}
+		if strings.ContainsFunc(all[name].Literal, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			v.fail(s.key(name), "must not contain line ends or other control characters", "")
+		}
+	}
+}
