@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"leasehold/delivery/outbound"
 )
 
 // Installation is an installation as people see it: the row, and what the holder
@@ -92,7 +94,7 @@ type Delivery struct {
 	DeliveredAt  time.Time `json:"delivered_at,omitzero"`
 	GivenUpAt    time.Time `json:"given_up_at,omitzero"` // dead or dropped
 	Replay       bool      `json:"replay,omitempty"`     // a person asked for it again
-	Lease        string    `json:"-"` // the carrier's id, for waking its lanes
+	Lease        string    `json:"-"`                    // the carrier's id, for waking its lanes
 }
 
 // ReplayQuery selects deliveries to one target that are over: delivered, dead or
@@ -106,6 +108,37 @@ type ReplayQuery struct {
 	Since, Until time.Time // by the store's clock; Since is in the window, Until is not
 	After        int64     // event seq; only newer ones: how a long one goes on
 	Limit        int       // how many deliveries are looked at; 0 = 50, at most 500
+}
+
+// MessageQuery selects messages, the newest first.
+type MessageQuery struct {
+	Installation string
+	State        string // one of outbound.States; "" = all
+	Before       int64  // seq; only older ones
+	Limit        int    // 0 = 50, at most 500
+}
+
+// Message is what somebody asked us to send to a platform, and what became of it.
+type Message struct {
+	Seq            int64             `json:"seq"`
+	ID             string            `json:"id"` // ours: out_…
+	Installation   string            `json:"installation"`
+	Op             string            `json:"op"`
+	Conversation   string            `json:"conversation,omitempty"`
+	Thread         string            `json:"thread,omitempty"`
+	MessageID      string            `json:"message_id,omitempty"` // the platform's, that the op refers to
+	Text           string            `json:"text,omitempty"`       // with Native in Message only, not in lists
+	Native         json.RawMessage   `json:"native,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	State          string            `json:"state"`
+	Attempts       int               `json:"attempts"`
+	NextAttempt    time.Time         `json:"next_attempt,omitzero"`
+	LastError      string            `json:"last_error,omitempty"`
+	Receipt        *outbound.Receipt `json:"receipt,omitempty"`
+	CreatedAt      time.Time         `json:"created_at"`
+	ExpiresAt      time.Time         `json:"expires_at"`
+	EndedAt        time.Time         `json:"ended_at,omitzero"` // when nothing more became of it
+	Lease          string            `json:"-"`                 // the carrier's id, for waking who sends
 }
 
 // TaskRun is the last run of a maintenance task, as far as it is kept: failures
@@ -173,6 +206,13 @@ type Store interface {
 	RedeliverDeliveries(ctx context.Context, ids []string) ([]Delivery, error)
 	// DropDeliveries gives up deliveries that wait or are dead. It returns how many.
 	DropDeliveries(ctx context.Context, ids []string) (int, error)
+
+	// PutMessage stores a message that its holder then sends. Posting the same id
+	// again, or another message with the same installation and key, stores nothing and
+	// returns the first one as it is now. fault.NotFound: there is no such installation.
+	PutMessage(ctx context.Context, m outbound.Message) (Message, error)
+	Messages(ctx context.Context, q MessageQuery) ([]Message, error)
+	Message(ctx context.Context, id string) (Message, error)
 
 	Nodes(ctx context.Context) ([]Node, error)
 	Totals(ctx context.Context) (Totals, error)

@@ -43,6 +43,7 @@ type Sender interface {
 // Message is what the user's program asks us to send to a platform.
 type Message struct {
 	ID           string // ours, stable over retries: the platform's idempotency key where it has one
+	Installation string // who speaks: the link's own, or a rider on it
 	Op           string // send, edit, delete, react, unreact, typing
 	Conversation string
 	Thread       string

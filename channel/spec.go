@@ -47,6 +47,29 @@ type Definition[C any] struct {
 // Capabilities says what a type can do beside hearing.
 type Capabilities struct {
 	Send, Edit, Delete, React, Typing, Threads, Ephemeral, Attachments, History, Native bool
+
+	// Idempotent: the platform drops the second of two messages with one
+	// Message.ID, so a Send whose outcome is unknown is made again.
+	Idempotent bool
+}
+
+// Does reports whether a message of the named op can be sent. known is false for
+// what is no op.
+func (c Capabilities) Does(op string) (can, known bool) {
+	switch op {
+	case "send":
+		return c.Send, true
+	case "edit":
+		return c.Edit, true
+	case "delete":
+		return c.Delete, true
+	case "react", "unreact":
+		return c.React, true
+	case "typing":
+		return c.Typing, true
+	default:
+		return false, false
+	}
 }
 
 // Spec is a channel type as the rest of the program sees it.

@@ -29,8 +29,9 @@ type Retention struct {
 	Events Duration `toml:"events" default:"7d" positive:"true"`
 	// Dead is how long a dead letter is kept with its payload. Default 30 d.
 	Dead Duration `toml:"dead" default:"30d" positive:"true"`
-	// Messages is how long a message that we sent is kept.
-	Messages Duration `toml:"messages" later:"true"`
+	// Messages is how long a message is kept once it was sent, or given up.
+	// Default 7 d.
+	Messages Duration `toml:"messages" default:"7d" positive:"true"`
 	// Audit is how long the audit is kept.
 	Audit Duration `toml:"audit" later:"true"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/delivery"
+	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
 	"leasehold/store/maintenance"
@@ -21,6 +22,7 @@ import (
 type Store interface {
 	engine.Store
 	delivery.Outbox
+	outbound.Postbox
 	admin.Store
 
 	// Watch returns a channel that holds a value after a change that somebody should

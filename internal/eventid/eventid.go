@@ -6,6 +6,9 @@
 // without an index, which its random part would turn into one dirty page per
 // delivery; that part makes it unique over stores, too, when a lost database is
 // begun anew and counts from one again. Both sort as their events do.
+//
+// A message's id is made before the store has seen it, so that posting it twice is
+// no risk: it begins with the time, which keeps the index that finds it compact.
 package eventid
 
 import (
@@ -13,14 +16,17 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"strings"
+	"time"
 )
 
 const (
 	eventPrefix   = "evt_"
 	webhookPrefix = "msg_"
+	messagePrefix = "out_"
 
 	seqBytes    = 6  // of a webhook id: 2^48 events, a thousand a second for nine thousand years
-	randomBytes = 10 // of a webhook id: 80 bits
+	timeBytes   = 6  // of a message's id: milliseconds for nine thousand years
+	randomBytes = 10 // of either: 80 bits
 )
 
 // base32hex keeps the order of the bytes; lower case is what the ids of other
@@ -61,6 +67,15 @@ func WebhookSeq(id string) (int64, bool) {
 	}
 	seq := int64(binary.BigEndian.Uint64(append([]byte{0, 0}, b[:seqBytes]...)))
 	return seq, seq > 0
+}
+
+// NewMessage makes the id of a message that is posted now. Those of later
+// milliseconds sort behind it.
+func NewMessage(now time.Time) string {
+	var b [8 + randomBytes]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(max(now.UnixMilli(), 0)))
+	_, _ = rand.Read(b[8:]) // as above
+	return messagePrefix + encoding.EncodeToString(b[8-timeBytes:])
 }
 
 // decode reads size bytes; it refuses a second spelling of the same bytes.

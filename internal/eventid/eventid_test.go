@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"leasehold/internal/eventid"
 )
@@ -67,6 +68,31 @@ func TestWebhook(t *testing.T) {
 			if seq, ok := eventid.WebhookSeq(id); ok {
 				t.Errorf("%q: got seq %d, want a refusal", id, seq)
 			}
+		}
+	})
+}
+
+func TestMessage(t *testing.T) {
+	t.Run("ids are never the same and sort by their time", func(t *testing.T) {
+		at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+		var ids []string
+		for n := range 1000 {
+			id := eventid.NewMessage(at.Add(time.Duration(n) * time.Millisecond))
+			if len(id) != len("out_")+26 || id != strings.ToLower(id) {
+				t.Fatalf("got %q, want out_ and 26 lower-case characters", id)
+			}
+			ids = append(ids, id)
+		}
+		if !slices.IsSorted(ids) {
+			t.Errorf("got %v, want them sorted", ids)
+		}
+		if a, b := eventid.NewMessage(at), eventid.NewMessage(at); a == b {
+			t.Errorf("got %s twice, want two ids", a)
+		}
+	})
+	t.Run("a clock before 1970 makes an id, too", func(t *testing.T) {
+		if id := eventid.NewMessage(time.Time{}); !strings.HasPrefix(id, "out_000000000") {
+			t.Errorf("got %s, want one that begins with zeros", id)
 		}
 	})
 }

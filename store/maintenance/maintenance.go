@@ -18,6 +18,9 @@ type Retention struct {
 	// Dead letters keep their event this long after they were given up. One is never
 	// kept shorter than its event.
 	Dead time.Duration
+	// Messages are kept this long after they were sent, or given up. Those that wait
+	// expire by themselves.
+	Messages time.Duration
 
 	// Batch is the rows of one transaction: 500 hold the write lock for about ten
 	// milliseconds.
@@ -42,16 +45,18 @@ func (r Retention) Defaults() Retention {
 	return r
 }
 
-// Swept is how many rows a sweep deleted.
+// Swept is how many rows a sweep deleted, and how many messages it let expire.
 type Swept struct {
 	Events        int
 	Deliveries    int  // with their events
 	Installations int  // removed ones, whose backlog is delivered
+	Messages      int  // that are done
+	Expired       int  // messages that nobody could send in time; they are kept
 	More          bool // the budget ended before the work
 }
 
-// Idle reports whether nothing was deleted.
-func (s Swept) Idle() bool { return s.Events+s.Deliveries+s.Installations == 0 }
+// Idle reports whether nothing was done.
+func (s Swept) Idle() bool { return s.Events+s.Deliveries+s.Installations+s.Messages+s.Expired == 0 }
 
 // String says it in a few words; "" when idle.
 func (s Swept) String() string {
@@ -59,15 +64,19 @@ func (s Swept) String() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{s.Events, "events"}, {s.Deliveries, "deliveries"}, {s.Installations, "installations"}} {
+	}{{s.Events, "events"}, {s.Deliveries, "deliveries"}, {s.Installations, "installations"}, {s.Messages, "messages"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
 	}
-	if len(parts) == 0 {
-		return ""
+	var done []string
+	if len(parts) > 0 {
+		done = append(done, "deleted "+strings.Join(parts, ", "))
 	}
-	return "deleted " + strings.Join(parts, ", ")
+	if s.Expired > 0 {
+		done = append(done, fmt.Sprintf("%d messages expired", s.Expired))
+	}
+	return strings.Join(done, "; ")
 }
 
 // Tended is what an upkeep saw and did.

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"leasehold/admin"
+	"leasehold/delivery/outbound"
 	"leasehold/internal/fault"
 )
 
@@ -99,6 +100,11 @@ func (r *Reader) RedeliverDeliveries(context.Context, []string) ([]admin.Deliver
 
 // DropDeliveries is refused.
 func (r *Reader) DropDeliveries(context.Context, []string) (int, error) { return 0, r.refuse() }
+
+// PutMessage is refused.
+func (r *Reader) PutMessage(context.Context, outbound.Message) (admin.Message, error) {
+	return admin.Message{}, r.refuse()
+}
 
 // SaveTaskRun is refused.
 func (r *Reader) SaveTaskRun(context.Context, admin.TaskRun) error { return r.refuse() }

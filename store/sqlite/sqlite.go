@@ -1,8 +1,8 @@
 // Package sqlite is the store on one file: the default of a box that nobody
 // looks after.
 //
-// It promises what engine.Store, delivery.Outbox and admin.Store ask for, to one
-// process: a lock that the operating system drops with the process proves that
+// It promises what engine.Store, delivery.Outbox, outbound.Postbox and admin.Store
+// ask for, to one process: a lock that the operating system drops with the process proves that
 // there is no other, so nothing is written at rest, not even a heartbeat. Every
 // write goes through one goroutine, which commits what many callers brought
 // together; when a call returns nil, it is on the disk (FULL, always). After a
@@ -23,6 +23,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/delivery"
+	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
 	"leasehold/store/maintenance"
@@ -80,9 +81,10 @@ type Store struct {
 }
 
 var (
-	_ engine.Store    = (*Store)(nil)
-	_ delivery.Outbox = (*Store)(nil)
-	_ admin.Store     = (*Store)(nil)
+	_ engine.Store     = (*Store)(nil)
+	_ delivery.Outbox  = (*Store)(nil)
+	_ outbound.Postbox = (*Store)(nil)
+	_ admin.Store      = (*Store)(nil)
 )
 
 // Watch returns a channel that holds a value after something changed that List

@@ -39,8 +39,9 @@ var tablesOf = []string{
 }
 
 // Sweep deletes what is past its retention, by the store's clock: events with
-// nothing that waits, their deliveries, and removed installations whose backlog
-// is delivered. Each batch is a transaction of its own with a pause behind it; a
+// nothing that waits, their deliveries, messages that are done, and removed
+// installations whose backlog is delivered. A message whose time is over and whose
+// lease nobody holds expires. Each batch is a transaction of its own with a pause behind it; a
 // sweep beside another one, or after one that was cut short, does what is left.
 // One table that fails does not stop the others. A cycle that finds nothing
 // writes nothing. It works on a full disk once a Probe gave the reserve up.
@@ -55,6 +56,7 @@ func (s *Store) sweep(ctx context.Context, r maintenance.Retention) (maintenance
 	err := errors.Join(
 		failed("sweep events", s.sweepEvents(ctx, r, &swept)),
 		failed("sweep installations", s.sweepInstallations(ctx, r, &swept)),
+		failed("sweep messages", s.sweepMessages(ctx, r, &swept)),
 	)
 	return swept, err
 }
@@ -73,7 +75,7 @@ func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept 
 			swept.More = true
 			return nil
 		}
-		page, err := s.oldEvents(ctx, after, cutoff, dead, r.Batch)
+		page, err := s.oldPage(ctx, r.Batch, sqlOldEvents, after, cutoff, dead, r.Batch)
 		if err != nil {
 			return err
 		}
@@ -92,36 +94,6 @@ func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept 
 			}
 		}
 	}
-}
-
-// eventPage is a stretch of events and those of it that may go.
-type eventPage struct {
-	seqs []int64
-	last int64
-	end  bool // nothing old follows
-}
-
-func (s *Store) oldEvents(ctx context.Context, after, cutoff, dead int64, limit int) (p eventPage, err error) {
-	rows, err := s.db.QueryContext(ctx, sqlOldEvents, after, cutoff, dead, limit)
-	if err != nil {
-		return p, s.judge(err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	n, young := 0, 0
-	for rows.Next() {
-		var done, recent bool
-		if err := rows.Scan(&p.last, &done, &recent); err != nil {
-			return p, s.judge(err)
-		}
-		if n++; recent {
-			young++
-		}
-		if done {
-			p.seqs = append(p.seqs, p.last)
-		}
-	}
-	p.end = n < limit || young == n
-	return p, s.judge(rows.Err())
 }
 
 func (s *Store) deleteEvents(ctx context.Context, seqs []int64, swept *maintenance.Swept) error {

@@ -1,7 +1,7 @@
 // Package storetest is what every store promises, as one test suite.
 //
-// Run holds a store to each promise of engine.Store, delivery.Outbox and
-// admin.Store, and of the maintenance that store.Store adds. A write is tried in
+// Run holds a store to each promise of engine.Store, delivery.Outbox,
+// outbound.Postbox and admin.Store, and of the maintenance that store.Store adds. A write is tried in
 // three forms: it succeeds; it fails and nothing happened; it succeeds and its
 // answer is lost. In the latter two the call is made again, as its caller would,
 // and the promise must hold then. Another database supplies a Harness and
@@ -17,6 +17,7 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/delivery"
+	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/store/maintenance"
 )
@@ -25,6 +26,7 @@ import (
 type Store interface {
 	engine.Store
 	delivery.Outbox
+	outbound.Postbox
 	admin.Store
 	Watch(ctx context.Context) <-chan struct{}
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
@@ -77,6 +79,8 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("fence", func(t *testing.T) { r.fence(t) })
 	t.Run("status and budget", func(t *testing.T) { r.status(t) })
 	t.Run("outbox", func(t *testing.T) { r.outbox(t) })
+	t.Run("postbox", func(t *testing.T) { r.postbox(t) })
+	t.Run("messages", func(t *testing.T) { r.messages(t) })
 	t.Run("installations", func(t *testing.T) { r.installations(t) })
 	t.Run("reconcile", func(t *testing.T) { r.reconcile(t) })
 	t.Run("events", func(t *testing.T) { r.events(t) })

@@ -1,0 +1,100 @@
+package outbound
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"leasehold/channel"
+)
+
+// State of a message.
+type State int
+
+// The states of a message, as stored. Those that wait come first: an index holds
+// only those.
+const (
+	Queued  State = iota // waits for the connection, for its turn, or for a rate limit
+	Sending              // written before the platform is called
+	Sent                 // the platform took it
+	Refused              // the platform will never take it
+	Expired              // never sent: its time was over
+	Unknown              // it may have been sent: the answer was lost
+)
+
+// States are the names of all states, as they are shown and filtered by.
+var States = []string{"queued", "sending", "sent", "refused", "expired", "unknown"}
+
+// String returns the state's name.
+func (s State) String() string { return States[s] }
+
+// Done reports whether nothing more becomes of a message.
+func (s State) Done() bool { return s > Sending }
+
+// DefaultExpiry is how long a message may wait to be sent: an answer that is a
+// quarter of an hour late is out of place in most conversations.
+const DefaultExpiry = 15 * time.Minute
+
+// Message is a message as it is posted. Its ID is made by eventid.NewMessage, its
+// Installation speaks, if need be through the one that it rides on.
+type Message struct {
+	channel.Message
+
+	// IdempotencyKey names it to whoever posts it: of two with the same key and
+	// installation only the first is stored. "" = it has none.
+	IdempotencyKey string
+	ExpiresIn      time.Duration // from now, by the store's clock
+}
+
+// Receipt is what a platform said when it took a message, as it is stored and shown.
+type Receipt struct {
+	MessageID string          `json:"message_id,omitempty"` // the platform's
+	Raw       json.RawMessage `json:"raw,omitempty"`
+}
+
+// body is what a store keeps of a message without looking into it. Native is a
+// string: it stays what it was to the byte.
+type body struct {
+	Text   string `json:"text,omitempty"`
+	Native string `json:"native,omitempty"`
+}
+
+// EncodeBody writes what of a message a store keeps as one value.
+func EncodeBody(m channel.Message) ([]byte, error) {
+	return plainJSON(body{m.Text, string(m.Native)})
+}
+
+// DecodeBody fills in what EncodeBody wrote.
+func DecodeBody(b []byte, m *channel.Message) error {
+	var v body
+	if err := json.Unmarshal(b, &v); err != nil {
+		return fmt.Errorf("read the body of message %s: %w", m.ID, err)
+	}
+	m.Text, m.Native = v.Text, nil
+	if v.Native != "" {
+		m.Native = json.RawMessage(v.Native)
+	}
+	return nil
+}
+
+// EncodeReceipt writes a receipt as one value. What a platform said that is no JSON
+// is left out.
+func EncodeReceipt(r channel.Receipt) ([]byte, error) {
+	out := Receipt{MessageID: r.MessageID}
+	if json.Valid(r.Raw) {
+		out.Raw = r.Raw
+	}
+	return plainJSON(out)
+}
+
+// plainJSON is JSON without escapes for HTML.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

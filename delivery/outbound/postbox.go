@@ -1,0 +1,70 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"leasehold/channel"
+)
+
+// Item is a message that waits, without its content: small enough to keep
+// thousands in memory. Its times are spans from the moment of the answer: the
+// store's clock is the one that counts.
+type Item struct {
+	Seq          int64 // the order in which messages were posted
+	ID           string
+	Installation string
+	ChannelType  string // of the installation; "" = it is gone
+	Conversation string
+	State        State         // Queued or Sending
+	Attempts     int           // counted so far
+	Due          time.Duration // until it may be tried; 0 = at once
+	Left         time.Duration // until it expires; 0 = it has
+}
+
+// End is what became of a message that was taken up. It is fenced by the term's
+// owner and epoch, not by its run.
+type End struct {
+	Term    channel.Term
+	Seq     int64
+	State   State         // Queued: it surely was not sent; try again after Wait
+	Count   bool          // whether the try counts as an attempt
+	Wait    time.Duration // Queued only
+	Error   string        // why it was not sent, in the platform's words, redacted
+	Receipt []byte        // Sent only, see EncodeReceipt
+}
+
+// Postbox is what outbound asks of a database. Riders' messages stand under their
+// carrier's lease. Every write shares a commit with what else is being written, and
+// is durable when it returns nil; after any error but those below nothing is known
+// of it, and making it again is safe.
+type Postbox interface {
+	// Laden lists the leases under which messages wait.
+	Laden(ctx context.Context) ([]string, error)
+	// Outgoing lists the messages of a lease that wait, due or not, in the order in
+	// which they were posted, beginning after the seq, at most limit.
+	Outgoing(ctx context.Context, lease string, after int64, limit int) ([]Item, error)
+	// BeginSending notes that a queued message is about to be sent, and returns it.
+	// It may be called again by the same term. ErrFenced, ErrSettled; ErrExpired: the
+	// message's time is over by the store's clock, which was written instead.
+	BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error)
+	// EndSending writes what became of a message that is Sending, whoever began; to
+	// Expired, of one that is Queued. ErrFenced, ErrSettled.
+	EndSending(ctx context.Context, e End) error
+}
+
+// What a Postbox answers beside its own failures.
+var (
+	// ErrFenced: the lease is not the term's any more. Stop.
+	ErrFenced = errors.New("the lease of the message is another's")
+	// ErrSettled: the message is not in the state that was expected: it is done, or
+	// what is written now was written before. Look again.
+	ErrSettled = errors.New("the message is in another state")
+	// ErrExpired: its time is over. It is done.
+	ErrExpired = errors.New("the message has expired")
+)
+
+// LostWithHolder is what is said of a message that was being sent when its holder
+// died.
+const LostWithHolder = "leasehold ended while the message was being sent; look at the platform before you send it again"
