@@ -51,15 +51,20 @@ func TestMain(m *testing.M) {
 //	signal NAME N             send a signal to the Nth program in the background
 //	platform                  a fake platform at $PLATFORM; with token=T it wants that token
 //	push BOT N · cut BOT · acked BOT N
-//	program                   a program that takes webhooks at $PROGRAM
+//	program [:PORT]           a program that takes webhooks at $PROGRAM
 //	answer STATUS             what it answers from now on
 //	took N                    wait until it has taken N different deliveries
 //	sql FILE STATEMENT        change a database
 //	holds TIME FILE REGEXP    until FILE, which somebody writes, matches; TIME is the most it may take
 //	finds TEXT PATH…          some file under the paths holds TEXT; ! finds: none does
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("..", "testdata", "script"),
+	p := params()
+	p.Dir = filepath.Join("..", "testdata", "script")
+	testscript.Run(t, p)
+}
+
+func params() testscript.Params {
+	return testscript.Params{
 		Setup: func(e *testscript.Env) error {
 			repo, err := filepath.Abs("..")
 			if err != nil {
@@ -73,11 +78,11 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
-			"envsubst": cmdEnvsubst, "gone": cmdGone,
+			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
 			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
-	})
+	}
 }
 
 type worldKey struct{}
@@ -306,9 +311,16 @@ func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(p.status)
 }
 
-func cmdProgram(ts *testscript.TestScript, _ bool, _ []string) {
+func cmdProgram(ts *testscript.TestScript, _ bool, args []string) {
 	p := &program{status: http.StatusNoContent, taken: map[string]int{}}
-	p.server = httptest.NewServer(p)
+	p.server = httptest.NewUnstartedServer(p)
+	if len(args) == 1 {
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1"+args[0])
+		ts.Check(err)
+		ts.Check(p.server.Listener.Close())
+		p.server.Listener = l
+	}
+	p.server.Start()
 	ts.Defer(p.server.Close)
 	of(ts).program = p
 	ts.Setenv("PROGRAM", p.server.URL+"/events")
