@@ -159,7 +159,7 @@ func TestEveryFakeSpeaksToItsType(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("got a fake of %s, want a type of that name", f.name)
 		}
-		x := f.open(func(string, string) {})
+		x := f.open(func(string, string, string) {})
 		built(t, Builtin()[i], x.Config(f.scheme+"://127.0.0.1:1", fakeBot, nil), nil)
 		x.Close()
 	}

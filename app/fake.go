@@ -24,7 +24,7 @@ type fake struct {
 	scheme string // of its address
 	// open makes one that nobody can reach yet. It calls tell, from any goroutine,
 	// for what happens to fakeBot.
-	open func(tell func(what, id string)) platform
+	open func(tell func(what, id, text string)) platform
 }
 
 // platform is a fake platform as the command drives it.
@@ -42,6 +42,7 @@ const (
 	fakeConnected    = "connected"
 	fakeDisconnected = "disconnected"
 	fakeAcknowledged = "acknowledged" // an event, or everything up to it
+	fakeMessageIn    = "message"      // one that fakeBot sent
 )
 
 const (
@@ -204,8 +205,8 @@ func (f *fakeRun) typed(ctx context.Context) <-chan string {
 }
 
 // tell notes what happens on the platform.
-func (f *fakeRun) tell(what, id string) {
-	f.note(what, id, "")
+func (f *fakeRun) tell(what, id, text string) {
+	f.note(what, id, text)
 	if what == fakeConnected {
 		f.once.Do(func() { close(f.began) })
 	}

@@ -12,9 +12,14 @@ import (
 // webSocketPlatform is a fake WebSocket service.
 type webSocketPlatform struct{ *websocketfake.Server }
 
-func fakeWebSocket(tell func(what, id string)) platform {
+func fakeWebSocket(tell func(what, id, text string)) platform {
 	return webSocketPlatform{websocketfake.New(websocketfake.Options{
 		Acked: aboutFakeBot(tell, func(id string) (what, told string) { return fakeAcknowledged, id }),
+		Received: func(bot string, m websocketfake.Message) {
+			if bot == fakeBot {
+				tell(fakeMessageIn, m.ID, m.Text)
+			}
+		},
 		Step: aboutFakeBot(tell, func(step string) (what, id string) {
 			return map[string]string{websocketfake.StepHello: fakeConnected, websocketfake.StepEnd: fakeDisconnected}[step], ""
 		}),
@@ -26,7 +31,7 @@ func (w webSocketPlatform) say(id, text string) { w.PushFrame(fakeBot, id, fakeM
 // ssePlatform is a fake server of server-sent events.
 type ssePlatform struct{ *ssefake.Server }
 
-func fakeSSE(tell func(what, id string)) platform {
+func fakeSSE(tell func(what, id, text string)) platform {
 	return ssePlatform{ssefake.New(ssefake.Options{
 		Asked: aboutFakeBot(tell, func(after string) (what, id string) {
 			if after == "" {
@@ -47,7 +52,7 @@ func (s ssePlatform) say(id, text string) {
 // mqttPlatform is a fake MQTT broker.
 type mqttPlatform struct{ *mqttfake.Server }
 
-func fakeMQTT(tell func(what, id string)) platform {
+func fakeMQTT(tell func(what, id, text string)) platform {
 	acked := func(id string) (what, told string) { return fakeAcknowledged, id }
 	s := mqttfake.New(mqttfake.Options{
 		Acked: func(client string, m mqttfake.Message) {
@@ -80,13 +85,13 @@ func fakeMessage(id, text string) []byte {
 
 // aboutFakeBot tells what a fake's hook means, where it is about fakeBot and means
 // anything.
-func aboutFakeBot(tell func(what, id string), mean func(arg string) (what, id string)) func(bot, arg string) {
+func aboutFakeBot(tell func(what, id, text string), mean func(arg string) (what, id string)) func(bot, arg string) {
 	return func(bot, arg string) {
 		if bot != fakeBot {
 			return
 		}
 		if what, id := mean(arg); what != "" {
-			tell(what, id)
+			tell(what, id, "")
 		}
 	}
 }

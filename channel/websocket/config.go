@@ -11,7 +11,8 @@ import (
 // A frame is a template: {{NAME}} stands for a secret, {{cursor}} for the cursor
 // of the last event stored, {{id}} for the id of the event that is acknowledged,
 // {{/pointer}} for a value of that event's frame. A frame for which a value is
-// not known is not sent. A pointer is a JSON pointer (RFC 6901) into a frame.
+// not known is not sent. In send {{id}}, {{conversation}}, {{thread}}, {{message_id}}
+// and {{text}} are the message's. A pointer is a JSON pointer (RFC 6901) into a frame.
 type Config struct {
 	URL         string                    `json:"url" channel:"required,connection" doc:"Where to connect: ws:// or wss://. May hold {{NAME}} of secrets and {{cursor}}, both escaped."`
 	Headers     map[string]channel.Text   `json:"headers" channel:"connection" doc:"Headers of the handshake, literal or by reference; may hold {{NAME}} of secrets."`
@@ -28,6 +29,9 @@ type Config struct {
 	AuthErrorWhen []Match      `json:"auth_error_when" channel:"connection" doc:"Frames that say that our credentials are refused."`
 	IgnoreWhen    []Match      `json:"ignore_when" channel:"connection" doc:"Frames that are no events, such as the answer to ping. Frames that match the other conditions are none either."`
 	AuthCodes     []int        `json:"auth_codes" channel:"connection" default:"[4001,4003,4401,4403]" doc:"Close codes that say that our credentials are refused."`
+
+	Send   string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own; what the message does not have is null, or empty in a string. Empty sends nothing."`
+	Answer Answer `json:"answer" channel:"connection" doc:"The frame that says what became of a message. Without answer.id it counts as sent when a ping that follows it is answered."`
 
 	Pointers Pointers `json:"pointers" channel:"connection" doc:"Where a frame holds what an event is made of."`
 	Binary   string   `json:"binary" channel:"connection" default:"accept" doc:"Binary messages: accept makes each an event with a payload, refuse ends the connection and blocks the installation."`
@@ -47,6 +51,18 @@ type Match struct {
 	Equals  string `json:"equals" channel:"connection" doc:"What must stand there, as text: hello, 1, true. Empty: anything."`
 }
 
+// Answer says how the platform answers a message. A frame that holds the id of a
+// message on its way is its answer and no event; one that comes after within is
+// whatever ignore_when makes of it.
+type Answer struct {
+	ID          string           `json:"id" channel:"connection" doc:"Pointer to the message's {{id}}, which the frame repeats."`
+	RefusedWhen Match            `json:"refused_when" channel:"connection" doc:"The answer that says that the message will never be taken. Any other one says that it was."`
+	RetryWhen   Match            `json:"retry_when" channel:"connection" doc:"The answer that says that the message was not taken, but may be later. It comes before refused_when."`
+	Error       string           `json:"error" channel:"connection" doc:"Pointer to the reason why it was not taken. Default: the frame is shown."`
+	MessageID   string           `json:"message_id" channel:"connection" doc:"Pointer to the platform's id of the message."`
+	Within      channel.Duration `json:"within" channel:"connection" default:"15s" doc:"How long the answer, or the ping's, may take; then nobody knows whether the message has arrived."`
+}
+
 // Pointers say where a frame holds what an event is made of. None is required.
 type Pointers struct {
 	ID           string `json:"id" channel:"connection" doc:"The platform's id of the event, by which repeats are recognised. Without it an event that comes again is a second event."`
@@ -63,6 +79,11 @@ type Pointers struct {
 // a crowded line does, and a half-open connection is found within a minute.
 const deadAfter = 50 * time.Second
 
+// answerWithin is how long an answer may take by default: what a slow platform needs
+// and its own retries within, and short enough that a conversation does not stand
+// still.
+const answerWithin = 15 * time.Second
+
 func defaults() Config {
 	return Config{
 		AuthCodes: []int{4001, 4003, 4401, 4403},
@@ -70,5 +91,6 @@ func defaults() Config {
 		MaxSize:   1 << 20,
 		WSPing:    true,
 		PingEvery: channel.Duration(20 * time.Second),
+		Answer:    Answer{Within: channel.Duration(answerWithin)},
 	}
 }

@@ -45,6 +45,15 @@ func TestAWrongConfigNamesTheKeyAndTheFix(t *testing.T) {
 		{"a negative interval", `{` + url + `,"ping_every":"-20s"}`, "must not be negative"},
 		{"too short a silence", `{` + url + `,"dead_after":"30s"}`, "dead_after: want at least twice ping_every (20s), not 30s"},
 		{"nothing that proves life", `{` + url + `,"ws_ping":false}`, "dead_after: with ws_ping = false and no ping nothing proves that the connection lives"},
+		{"an unknown name in send", `{` + url + `,"send":"{{cursor}}"}`, "send: {{cursor}} is not known here; there are: conversation, id, message_id, text, thread"},
+		{"a secret that is named as a part of a message", `{` + url + `,"send":"{{text}}","secrets":{"text":{"env":"TOKEN"}}}`, "secrets.text: in send it is a part of the message"},
+		{"an answer to nothing", `{` + url + `,"answer":{"id":"/ref"}}`, "answer.id: there is nothing to answer without send"},
+		{"an answer that nothing is repeated in", `{` + url + `,"send":"{{text}}","answer":{"id":"/ref"}}`, "answer.id: send must hold {{id}}"},
+		{"a message that nothing tells of", `{` + url + `,"send":"{{text}}","ws_ping":false,"dead_after":"1h"}`, "answer.id: with ws_ping = false nothing else tells whether a message has arrived"},
+		{"an answer that nothing makes one", `{` + url + `,"send":"{{text}}","answer":{"refused_when":{"pointer":"/error"}}}`, "answer.id: is missing"},
+		{"an answer's pointer", `{` + url + `,"send":"{{id}}","answer":{"id":"/ref","error":"error"}}`, `answer.error: "error" is no JSON pointer`},
+		{"an answer's condition", `{` + url + `,"send":"{{id}}","answer":{"id":"/ref","retry_when":{"pointer":"x"}}}`, `answer.retry_when.pointer: "x" is no JSON pointer`},
+		{"an answer at once", `{` + url + `,"answer":{"within":"1ms"}}`, "answer.within: want at least 1s, not 1ms"},
 		{"a literal secret", `{` + url + `,"secrets":{"token":"x"}}`, "secrets.token: a literal secret is refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,13 +89,15 @@ func TestAWrongConfigNamesTheKeyAndTheFix(t *testing.T) {
 
 func TestARightConfigIsTaken(t *testing.T) {
 	for name, config := range map[string]map[string]any{
-		"the least":                           {"url": "wss://h"},
-		"a slow ping widens the bound":        {"url": "ws://h", "ping_every": "10m"},
-		"a silence that the server keeps":     {"url": "ws://h", "ws_ping": false, "dead_after": "1h"},
-		"the platform's own ping":             {"url": "ws://h", "ws_ping": false, "ping": "ping"},
-		"a secret in a host":                  {"url": "ws://{{token}}.h/", "secrets": map[string]any{"token": map[string]any{"env": "TOKEN"}}},
-		"a login that is a secret as a whole": {"url": "ws://h", "login": map[string]any{"env": "TOKEN"}},
-		"the largest size":                    {"url": "ws://h", "max_size": 16 << 20},
+		"the least":                                             {"url": "wss://h"},
+		"a slow ping widens the bound":                          {"url": "ws://h", "ping_every": "10m"},
+		"a silence that the server keeps":                       {"url": "ws://h", "ws_ping": false, "dead_after": "1h"},
+		"the platform's own ping":                               {"url": "ws://h", "ws_ping": false, "ping": "ping"},
+		"a secret in a host":                                    {"url": "ws://{{token}}.h/", "secrets": map[string]any{"token": map[string]any{"env": "TOKEN"}}},
+		"a login that is a secret as a whole":                   {"url": "ws://h", "login": map[string]any{"env": "TOKEN"}},
+		"a secret with a message's name, where nothing is sent": {"url": "ws://h", "login": "{{text}}", "secrets": map[string]any{"text": map[string]any{"env": "TOKEN"}}},
+		"an answer in place of pings":                           {"url": "ws://h", "ws_ping": false, "dead_after": "1h", "send": "[{{id}}]", "answer": map[string]any{"id": "/0"}},
+		"the largest size":                                      {"url": "ws://h", "max_size": 16 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := build(config); err != nil {

@@ -10,7 +10,7 @@ import (
 func FuzzEvent(f *testing.F) {
 	p, err := newPlan(Config{
 		URL: "ws://h", Ack: `{"ack":{{id}},"c":{{/c}}}`, AuthCodes: nil, Binary: binaryAccept, MaxSize: 1 << 20, WSPing: true,
-		PingEvery: defaults().PingEvery, ReadyWhen: Match{Pointer: "/type", Equals: "hello"}, IgnoreWhen: []Match{{Pointer: "/x"}},
+		PingEvery: defaults().PingEvery, Answer: defaults().Answer, ReadyWhen: Match{Pointer: "/type", Equals: "hello"}, IgnoreWhen: []Match{{Pointer: "/x"}},
 		Pointers: Pointers{ID: "/id", Cursor: "/c", Type: "/type", Time: "/time", Conversation: "/a/b", Thread: "/a/0", Sender: "/s", Text: "/text"},
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ type heartbeat struct {
 	timer  *time.Timer
 	ping   time.Duration // since the session's start, when the next one is due
 	first  bool
-	flying atomic.Bool // a ping is on its way
+	flying atomic.Bool // the platform's own ping is on its way
 }
 
 // newHeartbeat makes one whose first ping is due at once: its answer is what says
@@ -89,26 +89,20 @@ func (h *heartbeat) pause() time.Duration {
 // ping to be waited for; a later one counts as a sign of life all the same.
 func (h *heartbeat) beat(ctx context.Context) {
 	s, p := h.s, h.s.plan
-	if !h.flying.CompareAndSwap(false, true) {
-		return
+	// Before the platform has said that we are connected its own ping may be a
+	// mistake, unless it is all that can make it speak.
+	own := p.ping != nil && (s.readyAt.Load() != 0 || p.readyWhen == nil && !p.wsPing)
+	if own && h.flying.CompareAndSwap(false, true) {
+		s.beats.Add(1)
+		s.link.Go(func() {
+			defer s.beats.Done()
+			defer h.flying.Store(false)
+			_ = s.send(ctx, p.ping) // the reader hears why not
+		})
 	}
-	s.beats.Add(1)
-	s.link.Go(func() {
-		defer s.beats.Done()
-		defer h.flying.Store(false)
-		// Before the platform has said that we are connected its own ping may be a
-		// mistake, unless it is all that can make it speak.
-		if s.readyAt.Load() != 0 || p.readyWhen == nil && !p.wsPing {
-			if s.send(ctx, p.ping) != nil {
-				return // the reader hears of it
-			}
-		}
-		if p.wsPing && !s.fenced.Load() {
-			limited, cancel := context.WithTimeout(ctx, min(writeTimeout, p.pingEvery))
-			defer cancel()
-			_ = s.conn.Ping(limited)
-		}
-	})
+	if p.wsPing && !s.fenced.Load() {
+		s.ping(min(writeTimeout, p.pingEvery))
+	}
 }
 
 func (s *session) lastHeard() time.Duration { return time.Duration(s.last.Load()) }

@@ -29,6 +29,7 @@ func (s *session) listen() error {
 			return err
 		}
 		if s.leaving.Load() {
+			s.answered(f)
 			continue // not acknowledged, so it comes again
 		}
 		if err := s.hear(f); err != nil && !s.leaving.Load() {
@@ -116,7 +117,7 @@ func (s *session) control(f frame) bool {
 		s.ready()
 	}
 	s.readyByDefault()
-	return asks || isReady || anyHolds(p.ignoreWhen, f.data, f.json)
+	return asks || isReady || s.answered(f) || anyHolds(p.ignoreWhen, f.data, f.json)
 }
 
 // tooLarge drops an event and acknowledges it: the platform would send it for ever.

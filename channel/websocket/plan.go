@@ -41,6 +41,9 @@ type plan struct {
 	ignoreWhen               []*match
 	authCodes                []int
 
+	message *jsonframe.Template // nil = cannot speak
+	answer  answer
+
 	layout       jsonframe.Layout
 	resumes      bool // a cursor is of use
 	refuseBinary bool
@@ -70,6 +73,7 @@ func newPlan(c Config) (*plan, error) {
 	p.readPointers(c, f)
 	p.readFrames(c, parts, f)
 	p.readConditions(c, f)
+	p.readSend(c, parts, f)
 	p.readLimits(c, f)
 	return p, errors.Join(f.errs...)
 }
@@ -79,6 +83,31 @@ type faults struct{ errs []error }
 
 func (f *faults) add(key, format string, args ...any) {
 	f.errs = append(f.errs, fmt.Errorf("%s: %w", key, fmt.Errorf(format, args...)))
+}
+
+// template parses a frame; nil when it is empty or has a fault.
+func (f *faults) template(key, text string, names []string, pointers bool) *jsonframe.Template {
+	if text == "" {
+		return nil
+	}
+	t, err := jsonframe.ParseTemplate(text, names, pointers)
+	if err != nil {
+		f.add(key, "%w", err)
+		return nil
+	}
+	return t
+}
+
+// pointer parses a pointer; nil when it is empty.
+func (f *faults) pointer(key, text string) jsonframe.Pointer {
+	if text == "" {
+		return nil
+	}
+	p, err := jsonframe.ParsePointer(text)
+	if err != nil {
+		f.add(key, "%w", err)
+	}
+	return p
 }
 
 func (p *plan) readHandshake(c Config, parts *handshake.Parts) {
@@ -107,15 +136,7 @@ func (p *plan) readPointers(c Config, f *faults) {
 
 func (p *plan) readFrames(c Config, parts *handshake.Parts, f *faults) {
 	frame := func(key, text string, pointers bool, more ...string) *jsonframe.Template {
-		if text == "" {
-			return nil
-		}
-		t, err := jsonframe.ParseTemplate(text, parts.Names(more...), pointers)
-		if err != nil {
-			f.add(key, "%w", err)
-			return nil
-		}
-		return t
+		return f.template(key, text, parts.Names(more...), pointers)
 	}
 	p.login = frame("login", c.Login.Reveal(), false)
 	p.resume = frame("resume", c.Resume, false, jsonframe.NameCursor)

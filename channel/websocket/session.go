@@ -47,6 +47,9 @@ type session struct {
 	start   time.Time
 	nonce   string         // makes ids where the platform has none
 	pending *budget.Budget // of bytes that wait for the disk
+	lend    func(*session) // to those who speak; nil takes it back
+	out     outbox
+	proof   proof
 
 	ended  chan struct{}  // the reader has returned
 	signal chan struct{}  // run must look again; holds one
@@ -64,12 +67,12 @@ type session struct {
 	failure  error // why we ended the connection; read once everything has ended
 }
 
-func newSession(p *plan, link *channel.Link, c *conn) *session {
+func newSession(p *plan, link *channel.Link, c *conn, lend func(*session)) *session {
 	var nonce [6]byte
 	_, _ = rand.Read(nonce[:]) // it never fails
 	s := &session{
 		plan: p, link: link, conn: c, start: time.Now(), nonce: hex.EncodeToString(nonce[:]), pending: budget.New(pendingMax),
-		ended: make(chan struct{}), signal: make(chan struct{}, 1),
+		lend: lend, ended: make(chan struct{}), signal: make(chan struct{}, 1),
 	}
 	c.wire.alive, c.frame = s.alive, s.readyByDefault
 	return s
@@ -84,6 +87,7 @@ func (s *session) run(ctx context.Context) error {
 		heard = s.listen()
 	})
 	broken := s.drive(ctx)
+	s.lend(nil)
 	switch {
 	case ctx.Err() != nil:
 		s.goodbye(context.Cause(ctx))
@@ -93,6 +97,7 @@ func (s *session) run(ctx context.Context) error {
 	s.conn.wire.hang()
 	_ = s.conn.CloseNow()
 	<-s.ended
+	s.out.close()
 	stored := s.inbox.Close()
 	s.beats.Wait()
 
@@ -197,8 +202,8 @@ func (s *session) awaitReason() {
 	}
 }
 
-// goodbye commits and acknowledges what was heard, and says that we go; fenced, it
-// does neither.
+// goodbye commits and acknowledges what was heard, waits for what becomes of the
+// messages on their way, and says that we go; fenced, it does none of it.
 func (s *session) goodbye(cause error) {
 	s.leaving.Store(true)
 	if errors.Is(cause, channel.ErrFenced) {
@@ -208,6 +213,7 @@ func (s *session) goodbye(cause error) {
 	timer := time.AfterFunc(polite, s.conn.wire.hang)
 	defer timer.Stop()
 	_ = s.inbox.Close()
+	s.out.close()
 	code := websocket.StatusGoingAway
 	if errors.Is(cause, channel.ErrRemoved) {
 		code = websocket.StatusNormalClosure
@@ -224,6 +230,7 @@ func (s *session) alive() {
 // ready says, once, that the platform said so.
 func (s *session) ready() {
 	if s.readyAt.CompareAndSwap(0, max(1, int64(time.Since(s.start)))) {
+		s.lend(s)
 		s.link.Ready(channel.Info{})
 		s.wake()
 	}

@@ -5,7 +5,9 @@
 // It promises that an event is acknowledged only after it is stored, that a
 // half-open connection is noticed within dead_after, and that a quiet one is never
 // given up: only silence of every kind counts, pongs included, and pings are sent
-// to provoke an answer. It never reconnects by itself.
+// to provoke an answer. It never reconnects by itself. A message counts as sent only
+// once the service has answered it, or the ping that followed it: a write that
+// returned says nothing.
 //
 // It speaks no platform's dialect: a hello that must be answered by computing
 // something, or events that are split over frames, need a type of their own.
@@ -14,6 +16,7 @@ package websocket
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 
 	"leasehold/channel"
 	"leasehold/internal/handshake"
@@ -26,6 +29,7 @@ import (
 var Spec = channel.Define(channel.Definition[Config]{
 	Name:     "websocket",
 	Summary:  "Any WebSocket service, by configuration; without pointers.id an event may repeat.",
+	Can:      channel.Capabilities{Send: true}, // with send in its config
 	Deaf:     deadAfter,
 	Default:  defaults,
 	New:      newSocket,
@@ -33,9 +37,12 @@ var Spec = channel.Define(channel.Definition[Config]{
 })
 
 // socket is a Channel: one connection for one term.
-type socket struct{ plan *plan }
+type socket struct {
+	plan *plan
+	live atomic.Pointer[session] // while it may speak
+}
 
-var _ channel.Channel = (*socket)(nil)
+var _ channel.Sender = (*socket)(nil)
 
 func newSocket(_ context.Context, c Config) (channel.Channel, error) {
 	p, err := newPlan(c)
@@ -55,7 +62,7 @@ func (s *socket) Run(ctx context.Context, link *channel.Link) error {
 		}
 		return err
 	}
-	return newSession(s.plan, link, conn).run(ctx)
+	return newSession(s.plan, link, conn, s.live.Store).run(ctx)
 }
 
 func (p *plan) cursor(at json.RawMessage) []byte {

@@ -11,11 +11,12 @@ import (
 )
 
 // Template is a frame, or a URL, with placeholders: {{id}}, {{cursor}}, {{NAME}} of
-// the secrets, and in an acknowledgement {{/pointer}} into the event's frame.
+// the secrets and of the parts of a message, and in an acknowledgement {{/pointer}}
+// into the event's frame.
 //
 // In a frame that is JSON a placeholder inside a string is replaced by the value
 // as JSON escapes it, and one outside by the value as JSON writes it, so that a
-// number stays a number. In any other frame it is replaced by the value as it is,
+// number stays a number. Inside a string null is empty. In any other frame it is replaced by the value as it is,
 // without control characters: an id cannot smuggle in a line of its own.
 type Template struct {
 	pieces []piece
@@ -40,7 +41,8 @@ const (
 
 // Values are what the placeholders of one frame stand for.
 type Values struct {
-	ID, Cursor json.RawMessage // JSON scalars; nil = not known
+	ID, Cursor json.RawMessage            // JSON scalars; nil = not known
+	Message    map[string]json.RawMessage // JSON scalars, by name; they come before Secrets
 	Secrets    map[string]string
 	Frame      []byte // the event's, for pointers
 }
@@ -179,6 +181,8 @@ func (v Values) of(p piece) (json.RawMessage, bool) {
 		return v.ID, v.ID != nil
 	case p.name == NameCursor:
 		return v.Cursor, v.Cursor != nil
+	case v.Message[p.name] != nil:
+		return v.Message[p.name], true
 	default:
 		s, ok := v.Secrets[p.name]
 		return Quote(s), ok
@@ -186,22 +190,26 @@ func (v Values) of(p piece) (json.RawMessage, bool) {
 }
 
 func (t *Template) insert(p piece, raw json.RawMessage) string {
+	text := Text(raw)
+	if text == "null" && len(raw) == len(text) {
+		text = ""
+	}
 	switch {
 	case t.form == formJSON && !p.inside:
 		return string(raw)
 	case t.form == formJSON:
-		q := Quote(Text(raw))
+		q := Quote(text)
 		return string(q[1 : len(q)-1])
 	case t.form == formURL && p.inside:
-		return url.QueryEscape(Text(raw))
+		return url.QueryEscape(text)
 	case t.form == formURL:
-		return url.PathEscape(Text(raw))
+		return url.PathEscape(text)
 	default:
 		return strings.Map(func(r rune) rune {
 			if r < ' ' || r == 0x7f {
 				return -1
 			}
 			return r
-		}, Text(raw))
+		}, text)
 	}
 }

@@ -15,6 +15,9 @@ type Behaviour struct {
 	NoPong     bool   // leave pings without an answer
 	Deaf       bool   // read nothing: the other side's writes fill the buffers
 	Silent     bool   // send nothing at all, pongs included, after the hello
+	Refuse     string // answer messages with this error and take none
+	Busy       string // answer messages with this error, and that they may come again
+	NoAnswer   bool   // take messages and answer none
 }
 
 // Behave sets how a bot's next connections are treated, until it is called again.

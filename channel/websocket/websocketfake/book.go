@@ -1,6 +1,7 @@
 package websocketfake
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -108,7 +109,26 @@ func (s *Server) MaxConcurrent(bot string) int {
 	return b.max
 }
 
-// Heard lists the frames that a bot sent, acknowledgements and pings left out.
+// Message is one that the platform has taken.
+type Message struct {
+	ID      string          `json:"id"`       // the bot's own
+	To      string          `json:"to"`       // the conversation
+	Thread  string          `json:"thread"`   //
+	ReplyTo string          `json:"reply_to"` // the message that it answers
+	Text    string          `json:"text"`
+	Frame   json.RawMessage `json:"-"` // as it came
+}
+
+// Received lists the messages that were taken of a bot, in the order they came in;
+// one that came twice is there twice.
+func (s *Server) Received(bot string) []Message {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.messages)
+}
+
+// Heard lists the frames that a bot sent, acknowledgements, pings and messages left out.
 func (s *Server) Heard(bot string) []string {
 	b := s.bot(bot)
 	b.mu.Lock()

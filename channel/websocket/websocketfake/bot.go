@@ -23,6 +23,7 @@ type bot struct {
 	max        int
 	behaviour  Behaviour
 	frames     []string // heard, acknowledgements and pings left out
+	messages   []Message
 	violations []string
 	repeated   int
 }

@@ -6,8 +6,9 @@
 // where a token is asked for. The platform says {"type":"hello"}, then sends
 // {"type":"message","id":"NAME-000001",…}. It takes {"type":"ack","id":…},
 // {"type":"ping"} (answered by a pong), {"type":"login","token":…},
-// {"type":"subscribe",…} and {"type":"resume","after":…}. Everything else is noted
-// as a violation. Config is the configuration that fits.
+// {"type":"subscribe",…} and {"type":"resume","after":…}, and it takes messages:
+// {"type":"send","id":…,"to":…,"text":…}, answered by {"type":"sent","ref":…,"id":…}.
+// Everything else is noted as a violation. Config is the configuration that fits.
 package websocketfake
 
 import (
@@ -47,6 +48,8 @@ type Options struct {
 	Grace time.Duration
 	// Acked is told of each event that is acknowledged, once.
 	Acked func(bot, id string)
+	// Received is told of each message that is taken.
+	Received func(bot string, m Message)
 	// Step is told of each step of the protocol as it happens, on the goroutine that
 	// takes it; see Steps.
 	Step func(bot, step string)
@@ -124,6 +127,11 @@ func (s *Server) Config(address, bot string, token map[string]string) json.RawMe
 		"ack":         `{"type":"ack","id":{{id}}}`,
 		"pointers": map[string]any{
 			"id": "/id", "type": "/type", "text": "/text", "conversation": "/conversation", "sender": "/sender", "time": "/time",
+		},
+		"send": `{"type":"send","id":{{id}},"to":{{conversation}},"thread":{{thread}},"reply_to":{{message_id}},"text":{{text}}}`,
+		"answer": map[string]any{
+			"id": "/ref", "message_id": "/id", "error": "/error",
+			"refused_when": map[string]any{"pointer": "/error"}, "retry_when": map[string]any{"pointer": "/busy"},
 		},
 		"auth_error_when": []any{map[string]any{"pointer": "/error", "equals": "invalid_token"}},
 	}

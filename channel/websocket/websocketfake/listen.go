@@ -24,6 +24,8 @@ func (c *client) listen(said chan<- message) {
 			c.ack(text(m.ID))
 		case "ping":
 			c.do(func() { c.say([]byte(`{"type":"pong"}`)) })
+		case "send":
+			c.receive(b)
 		case "login", "resume", "subscribe":
 			c.heard(string(b))
 			if m.Type == "subscribe" {
@@ -46,6 +48,38 @@ func (c *client) heard(frame string) {
 	if len(c.bot.frames) < 1000 { // no test looks at more
 		c.bot.frames = append(c.bot.frames, frame)
 	}
+}
+
+// receive takes a message, or says why not.
+func (c *client) receive(frame []byte) {
+	m := Message{Frame: frame}
+	if err := json.Unmarshal(frame, &m); err != nil {
+		c.bot.violate("sent a message that is none: %q", frame)
+		return
+	}
+	answer := map[string]any{"type": "sent", "ref": m.ID}
+	switch {
+	case c.how.Busy != "":
+		answer["error"], answer["busy"] = c.how.Busy, true
+	case c.how.Refuse != "":
+		answer["error"] = c.how.Refuse
+	default:
+		c.bot.mu.Lock()
+		c.bot.messages = append(c.bot.messages, m)
+		answer["id"] = c.bot.name + "-sent-" + pad(len(c.bot.messages))
+		c.bot.mu.Unlock()
+		if c.server.options.Received != nil {
+			c.server.options.Received(c.bot.name, m)
+		}
+	}
+	if c.how.NoAnswer {
+		return
+	}
+	b, err := json.Marshal(answer)
+	if err != nil {
+		panic(err) // strings
+	}
+	c.do(func() { c.say(b) })
 }
 
 // ack books an acknowledgement. It must be of an event, sent on this connection.
