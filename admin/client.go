@@ -211,6 +211,27 @@ func (c *Client) Event(ctx context.Context, id string) (Event, error) {
 	return get[Event](ctx, c, "/v1/events/"+url.PathEscape(id), nil)
 }
 
+// Trace tells an event's whole way, by its id or by that of one of its deliveries.
+func (c *Client) Trace(ctx context.Context, id string) (Trace, error) {
+	return get[Trace](ctx, c, "/v1/trace/"+url.PathEscape(id), nil)
+}
+
+// ReplayEvents delivers again what p selects, in as many requests as it takes. With
+// an error it returns what was done until then.
+func (c *Client) ReplayEvents(ctx context.Context, p Replay) (done Replayed, err error) {
+	for {
+		part, err := post[Replayed](ctx, c, "/v1/events/replay", p)
+		if err != nil {
+			return done, err
+		}
+		done.Count, done.Waiting, done.Until = done.Count+part.Count, done.Waiting+part.Waiting, part.Until
+		if part.Next == 0 {
+			return done, nil
+		}
+		p.After, p.Until = part.Next, part.Until
+	}
+}
+
 // Deliveries lists a page: q may have installation, target, state, before and limit.
 func (c *Client) Deliveries(ctx context.Context, q url.Values) (Page[Delivery], error) {
 	return get[Page[Delivery]](ctx, c, "/v1/deliveries", q)

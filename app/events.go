@@ -16,7 +16,7 @@ import (
 )
 
 func (p *program) eventsCommand() *cobra.Command {
-	return p.group("events", "List, show and follow events", nil, p.listEvents(), p.showEvent(), p.tailEvents())
+	return p.group("events", "List, show, follow and replay events", nil, p.listEvents(), p.showEvent(), p.tailEvents(), p.replayEvents())
 }
 
 func (p *program) listEvents() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 // later are commands that people will look for and that are not in this version.
 var later = []string{
-	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages", "trace",
+	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages",
 	"targets", "keys", "tokens", "secrets", "backup", "restore", "migrate", "store",
 }
 
@@ -23,7 +23,7 @@ var otherwise, otherwiseIn = map[string]string{
 	"validate": "check", "verify": "check", "config": "check", "lint": "check", "test": "check",
 	"ls": "installations list", "list": "installations list", "show": "installations show ID", "bots": "installations",
 	"put": "installations put ID", "enable": "installations enable ID", "disable": "installations disable ID", "remove": "installations remove ID",
-	"tail": "events tail", "follow": "events tail", "watch": "events tail", "replay": "deliveries replay", "drop": "deliveries drop",
+	"tail": "events tail", "follow": "events tail", "watch": "events tail", "replay": "events replay", "drop": "deliveries drop",
 	"channels": "types", "mock": "fake TYPE", "about": "version",
 }, map[string]string{
 	"ls": "list", "all": "list", "get": "show", "describe": "show", "cat": "show", "info": "show",

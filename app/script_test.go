@@ -54,6 +54,7 @@ func TestMain(m *testing.M) {
 //	program [:PORT]           a program that takes webhooks at $PROGRAM
 //	answer STATUS             what it answers from now on
 //	took N                    wait until it has taken N different deliveries
+//	replays N                 wait until it has taken N that were marked as a replay
 //	sql FILE STATEMENT        change a database
 //	holds TIME FILE REGEXP    until FILE, which somebody writes, matches; TIME is the most it may take
 //	finds TEXT PATH…          some file under the paths holds TEXT; ! finds: none does
@@ -79,7 +80,7 @@ func params() testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	}
@@ -296,9 +297,10 @@ func await(ts *testscript.TestScript, so func() (string, bool)) {
 type program struct {
 	server *httptest.Server
 
-	mu     sync.Mutex // guards what follows
-	status int
-	taken  map[string]int // 2xx answers by webhook id
+	mu       sync.Mutex // guards what follows
+	status   int
+	taken    map[string]int // 2xx answers by webhook id
+	replayed map[string]int // those of them that were marked as a replay
 }
 
 func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -307,12 +309,15 @@ func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	if p.status < 300 {
 		p.taken[r.Header.Get("webhook-id")]++
+		if r.Header.Get("leasehold-replay") == "true" {
+			p.replayed[r.Header.Get("webhook-id")]++
+		}
 	}
 	w.WriteHeader(p.status)
 }
 
 func cmdProgram(ts *testscript.TestScript, _ bool, args []string) {
-	p := &program{status: http.StatusNoContent, taken: map[string]int{}}
+	p := &program{status: http.StatusNoContent, taken: map[string]int{}, replayed: map[string]int{}}
 	p.server = httptest.NewUnstartedServer(p)
 	if len(args) == 1 {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1"+args[0])
@@ -343,6 +348,23 @@ func cmdTook(ts *testscript.TestScript, _ bool, args []string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return fmt.Sprintf("taken deliveries: got %d, want %d: %v", len(p.taken), want, p.taken), len(p.taken) == want
+	})
+}
+
+func cmdReplays(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	p := of(ts).program
+	await(ts, func() (string, bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		got := 0
+		for id, n := range p.replayed {
+			if p.taken[id] > 0 { // under the id that it had
+				got += n
+			}
+		}
+		return fmt.Sprintf("taken replays: got %d, want %d: %v", got, want, p.replayed), got == want
 	})
 }
 

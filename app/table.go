@@ -130,7 +130,7 @@ func (p *program) painted(t *table, column int) *table {
 			return green + cell + plain
 		case "blocked", "wedged", "dead", "down", "failing":
 			return red + cell + plain
-		case "backoff", "connecting", "pending", "draining", "unclaimed", "not_running":
+		case "backoff", "connecting", "pending", "waits", "draining", "unclaimed", "not_running":
 			return yellow + cell + plain
 		}
 		return cell
