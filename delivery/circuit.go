@@ -128,7 +128,7 @@ func (t *target) lengthen(p *pick, r Result) bool {
 
 // openCircuit lets the target's deliveries wait, and plans the next look.
 func (d *Dispatcher) openCircuit(ctx context.Context, t *target, r Result, now instant, outage bool) func() {
-	first := t.state != Open
+	from := t.state
 	t.state, t.reason, t.outage = Open, r.Reason, outage
 	t.fails++
 	t.probeAt = now
@@ -141,10 +141,11 @@ func (d *Dispatcher) openCircuit(ctx context.Context, t *target, r Result, now i
 	for _, s := range row {
 		d.giveBack(t, s, now)
 	}
-	if !first {
+	if from == Open {
 		return nil
 	}
 	t.since = now
+	d.shifted(t, from)
 	until := t.probeAt
 	return func() {
 		d.log.LogAttrs(ctx, slog.LevelInfo, "circuit open", slog.String("target", t.Name), slog.String("reason", r.Reason),
@@ -181,7 +182,7 @@ func (d *Dispatcher) closeCircuit(ctx context.Context, t *target, now instant) f
 		return nil
 	}
 	down := time.Duration(now-t.since) * time.Millisecond
-	t.circuit = circuit{state: Closed, since: now}
+	d.shift(t, circuit{state: Closed, since: now})
 	t.second = nil
 	d.alarms.stop(&t.alarm)
 	d.ring(d.dispatch)
@@ -191,7 +192,7 @@ func (d *Dispatcher) closeCircuit(ctx context.Context, t *target, now instant) f
 }
 
 func (d *Dispatcher) disable(ctx context.Context, t *target, r Result, now instant) func() {
-	t.circuit = circuit{state: Disabled, reason: r.Reason, since: now}
+	d.shift(t, circuit{state: Disabled, reason: r.Reason, since: now})
 	d.alarms.stop(&t.alarm)
 	return func() {
 		d.log.LogAttrs(ctx, slog.LevelWarn, "target disabled", slog.String("target", t.Name), slog.String("reason", r.Reason),

@@ -32,6 +32,8 @@ type Options struct {
 	Describe func(installation string) (channelType string, labels map[string]string)
 	Dial     Dialer         // nil = the network
 	Random   func() float64 // in [0, 1), for jitter; nil = math/rand
+	Clock    Clock          // nil = the wall clock is right
+	Observer Observer       // nil = nobody is told
 }
 
 // Dispatcher delivers for the leases that this node holds. Its methods are safe
@@ -47,7 +49,7 @@ type Dispatcher struct {
 	limits  limits
 
 	// Each wakes one kind of goroutine; a ring that nobody has heard yet is enough.
-	dispatch, load, mark, flush, clock chan struct{}
+	dispatch, load, mark, flush, clock, announce chan struct{}
 
 	calls sync.WaitGroup
 
@@ -74,6 +76,8 @@ type Dispatcher struct {
 	inFlight int
 	turn     int // the target that is asked next
 	strange  map[string]bool
+
+	announced map[string]*announcements // by target; in memory only
 }
 
 // limits are the bounds on memory, and how often what was missed is found. Tests
@@ -107,8 +111,9 @@ func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 		outbox: outbox, opts: o, log: o.Log, random: o.Random, targets: map[string]*target{},
 		limits:   limits{windowSize, totalSize, pageSize, sweepEvery, rereadEvery},
 		dispatch: make(chan struct{}, 1), load: make(chan struct{}, 1), mark: make(chan struct{}, 1),
-		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1),
+		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1), announce: make(chan struct{}, 1),
 		holds: map[string]*hold{}, active: map[*hold]struct{}{}, strange: map[string]bool{},
+		announced: map[string]*announcements{},
 	}
 	d.largest = largestGuess
 	d.alarms.sooner = func() { d.ring(d.clock) }
@@ -180,6 +185,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	work.Go(func() { d.runDispatch(ctx) })
 	work.Go(func() { d.runClock(ctx) })
+	work.Go(func() { d.runAnnouncements(ctx) })
 	work.Wait()
 	d.calls.Wait()
 	stop()

@@ -135,7 +135,7 @@ func (l *lane) check(now instant) {
 		}
 	case head.due > now:
 		wake := head.due
-		if dies := l.window.target.expiry(head); dies != 0 {
+		if dies := l.window.expiry(head, now); dies != 0 {
 			wake = min(wake, dies)
 		}
 		d.alarms.set(&l.alarm, wake, l.rise)
@@ -157,7 +157,7 @@ func (l *lane) old(now instant) bool {
 	if l.flying != nil || len(l.entries) == 0 || l.entries[0].marking {
 		return false
 	}
-	dies := l.window.target.expiry(l.entries[0])
+	dies := l.window.expiry(l.entries[0], now)
 	return dies != 0 && dies <= now
 }
 

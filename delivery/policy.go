@@ -45,11 +45,6 @@ func probeWait(fails int, random func() float64) time.Duration {
 	return time.Duration(float64(wait) * (0.5 + 0.5*random()))
 }
 
-// spent reports whether attempts kill a delivery of that age.
-func (t *target) spent(attempts int, accepted, now instant) bool {
-	return attempts >= t.MaxAttempts && now >= accepted.add(MinAge)
-}
-
 // expiry is when a delivery dies of age; 0 = never. A replay does not: a person
 // asked for it, however old it is.
 func (t *target) expiry(e *entry) instant {

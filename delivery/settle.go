@@ -73,7 +73,7 @@ func (d *Dispatcher) decide(ctx context.Context, p *pick, r Result, counts bool,
 	default:
 		e.noted = r.Reason
 		e.attempts++
-		if t.spent(e.attempts, e.accepted, now) {
+		if e.attempts >= t.MaxAttempts && now >= d.heard(e).add(MinAge) {
 			m.State = Dead
 			m.Error = fmt.Sprintf("%d attempts, the last: %s", e.attempts, r.Reason)
 			break
@@ -99,7 +99,7 @@ func (d *Dispatcher) decide(ctx context.Context, p *pick, r Result, counts bool,
 func (d *Dispatcher) wait(t *target, e *entry, r Result, now instant) time.Duration {
 	wait := retryWait(e.attempts, d.random)
 	if e.attempts >= t.MaxAttempts { // only MinAge keeps it alive
-		wait = min(wait, time.Duration(e.accepted.add(MinAge)-now)*time.Millisecond)
+		wait = min(wait, time.Duration(d.heard(e).add(MinAge)-now)*time.Millisecond)
 	}
 	if r.After > 0 {
 		wait = max(wait, toldWait(r.After, d.random))
@@ -149,6 +149,7 @@ func (d *Dispatcher) tell(ctx context.Context, p *pick, m Mark, r Result, took t
 		return func() { d.log.LogAttrs(ctx, slog.LevelDebug, "delivered", attrs...) }
 	case Dead:
 		t.dead++
+		d.died(p, m.Error)
 		attrs = append(attrs, slog.Int("attempt", attempt), slog.String("error", m.Error))
 		return func() { d.log.LogAttrs(ctx, level, "dead letter", attrs...) }
 	default:

@@ -32,6 +32,8 @@ type TargetStats struct {
 	More      bool      // in the store
 	Oldest    time.Time // when the oldest of them in memory was accepted; zero = none waits
 
+	Announcements int // system events that wait, in memory only
+
 	LastError    string    // of the latest attempt that failed, redacted; "" = none did
 	LastErrorAt  time.Time // zero = none did
 	NextStep     string    // what a person does about it; "" = nothing is wrong
@@ -53,6 +55,9 @@ func (d *Dispatcher) Stats() Stats {
 			Name: t.Name, Kind: t.Kind, State: t.state, Reason: t.reason, InFlight: t.inFlight,
 			Delivered: t.delivered, Failed: t.failed, Dead: t.dead, LastError: t.lastError,
 			NextStep: t.nextStep(),
+		}
+		if q := d.announced[t.Name]; q != nil {
+			ts.Announcements = len(q.waiting)
 		}
 		if t.lastErrorAt != 0 {
 			ts.LastErrorAt = t.lastErrorAt.time()

@@ -88,7 +88,7 @@ func (w *window) offer(p *pass, i *Item, e *entry, fresh bool, now instant) {
 		return
 	}
 	if e == nil {
-		e = &entry{seq: i.Seq, webhookID: i.WebhookID, attempts: i.Attempts, due: at(i.NextAttempt), accepted: at(i.AcceptedAt), replay: i.Replay}
+		e = &entry{seq: i.Seq, webhookID: i.WebhookID, attempts: i.Attempts, due: dueOf(i, now), accepted: at(i.AcceptedAt), replay: i.Replay}
 	}
 	switch {
 	case w.target.passes(e) && e.due > now:
@@ -182,7 +182,7 @@ func (w *window) reached(p *pass) {
 // park puts a failed entry beside its lane, which goes on without it. It comes
 // back when it is due, or to die.
 func (w *window) park(e *entry) {
-	if x := w.target.expiry(e); x != 0 {
+	if x := w.expiry(e, now()); x != 0 {
 		e.due = min(e.due, x)
 	}
 	heap.Push(&w.parked, e)

@@ -106,16 +106,13 @@ func (g *Gate) Heard(at time.Time) time.Time {
 // changed with what Held says, first at once if the clock is not believed, and
 // then after each change.
 func (g *Gate) Run(ctx context.Context, changed func(held string)) error {
-	was := ""
-	for {
+	for was := ""; ctx.Err() == nil; _ = loop.Sleep(ctx, lookEvery) {
 		if held := g.Held(); (held == "") != (was == "") {
 			was = held
 			changed(held)
 		}
-		if loop.Sleep(ctx, lookEvery) != nil {
-			return nil
-		}
 	}
+	return nil
 }
 
 // look compares the clocks and returns why the wall clock is not believed.

@@ -23,6 +23,7 @@ const (
 	eventPrefix   = "evt_"
 	webhookPrefix = "msg_"
 	messagePrefix = "out_"
+	systemPrefix  = "sys_"
 
 	seqBytes    = 6  // of a webhook id: 2^48 events, a thousand a second for nine thousand years
 	timeBytes   = 6  // of a message's id: milliseconds for nine thousand years
@@ -89,4 +90,11 @@ func decode(id, prefix string, size int) ([]byte, bool) {
 		return nil, false
 	}
 	return b, true
+}
+
+// NewSystem makes the id of an event that no store has: one of the box itself.
+func NewSystem() string {
+	var b [randomBytes]byte
+	_, _ = rand.Read(b[:]) // as above
+	return systemPrefix + encoding.EncodeToString(b[:])
 }
