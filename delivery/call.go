@@ -18,11 +18,11 @@ func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
 	if p.tooOld != "" {
 		return d.settle(ctx, p, Result{Outcome: fatal, Reason: p.tooOld}, 0)
 	}
-	body, typ, err := seal(*p.event, d.opts.Node, !p.target.NoRaw)
+	body, typ, err := seal(*p.event, p.node, !p.setup.NoRaw)
 	if err != nil {
 		return d.settle(ctx, p, Result{Outcome: fatal, Reason: err.Error()}, 0)
 	}
-	limited, cancel := context.WithTimeout(ctx, p.target.Timeout)
+	limited, cancel := context.WithTimeout(ctx, p.setup.Timeout)
 	defer cancel()
 	d.mu.Lock()
 	broken := p.broken
@@ -50,7 +50,7 @@ func (d *Dispatcher) deliver(ctx context.Context, p *pick, v Delivery) (r Result
 			r = Result{Outcome: Broken, Reason: fmt.Sprintf("panic: %v", x)}
 		}
 	}()
-	return p.target.sink.Deliver(ctx, v)
+	return p.setup.sink.Deliver(ctx, v)
 }
 
 // breakOff ends the calls of a hold.

@@ -232,6 +232,10 @@ func (d *Dispatcher) giveBack(t *target, s setback, now instant) {
 func (d *Dispatcher) returnAttempts(h *hold, r row, e *entry) {
 	e.marking = true
 	h.work(r, e)
-	d.push(&outcome{hold: h, entry: e, row: r, mark: Mark{Back: e.back, Error: d.targets[r.target].reason}})
+	reason := e.noted
+	if t := d.targets[r.target]; t != nil {
+		reason = t.reason
+	}
+	d.push(&outcome{hold: h, entry: e, row: r, mark: Mark{Back: e.back, Error: reason}})
 	e.back = 0
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leasehold/channel"
@@ -44,9 +44,8 @@ type Dispatcher struct {
 	opts    Options
 	log     *slog.Logger
 	random  func() float64
-	targets map[string]*target
-	order   []*target
 	limits  limits
+	routing atomic.Pointer[routing]
 
 	// Each wakes one kind of goroutine; a ring that nobody has heard yet is enough.
 	dispatch, load, mark, flush, clock, announce chan struct{}
@@ -58,6 +57,11 @@ type Dispatcher struct {
 	// the log.
 	mu       sync.Mutex
 	started  bool
+	closed   bool
+	node     Node
+	total    int
+	targets  map[string]*target
+	order    []*target
 	holds    map[string]*hold   // by lease
 	active   map[*hold]struct{} // those not at rest
 	loads    fifo[*hold]
@@ -89,8 +93,8 @@ type limits struct {
 
 // target is a Target at work.
 type target struct {
-	Target
-	sink Sink
+	Name string
+	*setup
 	circuit
 	health
 	ready    fifo[*window] // those with lanes that can go
@@ -108,7 +112,7 @@ func (t *target) passes(e *entry) bool { return t.OnFailure == Skip && e.attempt
 // of every target, by key.
 func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 	d := &Dispatcher{
-		outbox: outbox, opts: o, log: o.Log, random: o.Random, targets: map[string]*target{},
+		outbox: outbox, opts: o, log: o.Log, random: o.Random,
 		limits:   limits{windowSize, totalSize, pageSize, sweepEvery, rereadEvery},
 		dispatch: make(chan struct{}, 1), load: make(chan struct{}, 1), mark: make(chan struct{}, 1),
 		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1), announce: make(chan struct{}, 1),
@@ -123,47 +127,13 @@ func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 	if d.random == nil {
 		d.random = rand.Float64
 	}
-	d.opts.Total = orDefault(o.Total, DefaultTotal)
 	d.opts.Agent = orDefault(o.Agent, "leasehold")
-	var errs []error
-	for _, t := range targets {
-		if err := d.add(t); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	for _, name := range o.Default {
-		if d.targets[name] == nil {
-			errs = append(errs, fmt.Errorf("delivery.targets: there is no target %q", name))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	c, err := d.Prepare(Settings{Node: o.Node, Total: o.Total, Targets: targets, Default: o.Default})
+	if err != nil {
 		return nil, err
 	}
+	c.Apply()
 	return d, nil
-}
-
-func (d *Dispatcher) add(config Target) error {
-	if err := config.check(); err != nil {
-		return err
-	}
-	if d.targets[config.Name] != nil {
-		return fmt.Errorf("target %q: name: there are two of this name", config.Name)
-	}
-	t := &target{Target: config.withDefaults(), sink: config.Sink, circuit: circuit{state: Closed}}
-	switch {
-	case t.sink != nil:
-	case t.Kind == "log":
-		t.sink = logSink{d.log}
-	default:
-		s, err := newHTTPSink(t.Target, d.opts.Dial, d.opts.Agent)
-		if err != nil {
-			return err
-		}
-		t.sink = s
-	}
-	d.targets[t.Name] = t
-	d.order = append(d.order, t)
-	return nil
 }
 
 // Run delivers until ctx ends. Calls that run then are broken off, which is no
@@ -200,8 +170,10 @@ func (d *Dispatcher) close() {
 	for _, h := range d.holds {
 		h.end()
 	}
+	d.closed = true
+	order := d.order
 	d.mu.Unlock()
-	for _, t := range d.order {
+	for _, t := range order {
 		if c, ok := t.sink.(io.Closer); ok {
 			_ = c.Close()
 		}
@@ -217,16 +189,17 @@ func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
 		id = t.Installation
 	}
 	var names []string
+	r := d.routing.Load()
 	if d.opts.Route != nil {
 		names = d.opts.Route(id)
 	}
 	if len(names) == 0 {
-		names = d.opts.Default
+		names = r.defaults
 	}
 	about := &subject{Event: e, id: id, describe: d.opts.Describe}
 	wanted := make([]string, 0, max(len(names), 1))
 	if len(names) == 0 {
-		for _, t := range d.order {
+		for _, t := range r.order {
 			if t.takes(about) {
 				wanted = append(wanted, t.Name)
 			}
@@ -234,9 +207,9 @@ func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
 		return wanted
 	}
 	for _, name := range names {
-		t := d.targets[name]
+		t := r.byName[name]
 		if t == nil {
-			t = &target{Target: Target{Name: name}.withDefaults()}
+			t = &setup{Target: Target{Name: name}.withDefaults()}
 		}
 		if t.takes(about) && !slices.Contains(wanted, name) {
 			wanted = append(wanted, name)

@@ -381,6 +381,16 @@ func (b *bench) hold(lease string) channel.Term {
 	return t
 }
 
+// set gives the running dispatcher other targets, and says what became of each.
+func (b *bench) set(targets ...Target) (added, changed, removed []string) {
+	b.t.Helper()
+	c, err := b.Prepare(Settings{Targets: targets})
+	if err != nil {
+		b.t.Fatalf("got %v, want the targets taken", err)
+	}
+	return c.Apply()
+}
+
 // entries returns how many entries are in memory.
 func (b *bench) entries() int {
 	b.mu.Lock()

@@ -29,6 +29,8 @@ type hold struct {
 	reread  instant        // when its rows were last read from the first on
 	strange map[string]int // rows whose target is not configured
 
+	leftovers map[string]int // by target: what is under way in windows that are gone
+
 	busy    map[row]*entry // in flight, or their outcome is not stored yet
 	leaving bool           // Drop was called: nothing new goes
 	gone    bool           // Drop has returned, or will with its context
@@ -172,6 +174,9 @@ func (h *hold) work(r row, e *entry) {
 // rest ends that. During a pass that rereads what was in memory, the page on its
 // way may still show the row as it was before.
 func (h *hold) rest(r row) {
+	if e := h.busy[r]; e != nil && e.lane != nil && e.lane.window.gone {
+		h.leftover(r.target, -1)
+	}
 	delete(h.busy, r)
 	if len(h.busy) == 0 {
 		h.busy = nil

@@ -193,6 +193,9 @@ func (h *hold) admit(ctx context.Context, p *pass, items []Item) func() {
 			}
 			continue
 		}
+		if h.leftovers[r.target] > 0 {
+			continue // all of them are read again when those are done
+		}
 		if w := h.windows[t]; w != nil || fresh {
 			h.window(t).offer(p, &items[i], e, fresh, now)
 		}

@@ -171,7 +171,7 @@ func (d *Dispatcher) acknowledge(o *outcome, err error) error {
 	case e.absent:
 		h.clear() // at once: what stands behind its place must not go first
 		h.refresh()
-	case o.mark.State == Pending:
+	case o.mark.State == Pending && !l.window.gone:
 		if w := l.window; err != nil || w.beyond(l, e.seq) { // dropped by somebody, or the store has it for us
 			w.discard(e)
 		}

@@ -22,6 +22,8 @@ const (
 type pick struct {
 	hold   *hold
 	target *target
+	setup  *setup // that it is called with
+	node   Node   // as its envelope says
 	lane   *lane
 	entry  *entry
 	event  *Event // nil: the store does not have it
@@ -138,7 +140,7 @@ func (t *target) next(now instant) *lane {
 // follow picks the delivery that the goroutine of a finished call of t goes on
 // with; nil: none, or one whose event is to be read first, together with others.
 func (d *Dispatcher) follow(t *target, now instant) *pick {
-	if !d.sends(now) || t.state != Closed || !t.room(d) || len(d.order) > 1 && d.inFlight >= d.opts.Total/2 {
+	if !d.sends(now) || t.state != Closed || !t.room(d) || len(d.order) > 1 && d.inFlight >= d.total/2 {
 		return nil // the last: another target may want the place
 	}
 	l := t.next(now)
@@ -159,7 +161,7 @@ func (d *Dispatcher) sends(now instant) bool {
 
 // room reports whether one more call of the target may run.
 func (t *target) room(d *Dispatcher) bool {
-	return t.inFlight < t.Concurrency && (d.inFlight < d.opts.Total || t.inFlight == 0)
+	return t.inFlight < t.Concurrency && (d.inFlight < d.total || t.inFlight == 0)
 }
 
 // putBack undoes next.
@@ -177,6 +179,7 @@ func (t *target) putBack(l *lane) {
 func (d *Dispatcher) fly(p *pick, i int) *pick {
 	l := p.lane
 	p.hold, p.target = l.window.hold, l.window.target
+	p.setup, p.node = p.target.setup, d.node
 	p.entry = l.take(i)
 	p.event = p.entry.event
 	d.forget(p.entry)
@@ -184,6 +187,7 @@ func (d *Dispatcher) fly(p *pick, i int) *pick {
 	p.entry.pick = p
 	p.hold.work(p.row(), p.entry)
 	p.target.inFlight++
+	p.setup.calls++
 	d.inFlight++
 	d.alarms.stop(&l.alarm)
 	p.hold.refill(l)

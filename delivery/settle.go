@@ -20,7 +20,13 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 	now := now()
 	var says []func()
 	counts := false
-	if r.Outcome != fatal {
+	switch {
+	case r.Outcome == fatal:
+	case p.setup.retired: // it says nothing of what the target is now
+		if counts = r.Outcome == Taken; !counts {
+			r = Result{Outcome: Aborted}
+		}
+	default:
 		var say func()
 		counts, say = d.judge(ctx, p, r, now)
 		says = append(says, say)
@@ -50,8 +56,9 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 func (d *Dispatcher) land(p *pick) {
 	p.target.inFlight--
 	d.inFlight--
+	d.ended(p.setup)
 	p.entry.pick = nil
-	if p.probe {
+	if p.probe && !p.setup.retired {
 		p.target.probing = false
 	}
 }
@@ -114,7 +121,7 @@ func (d *Dispatcher) putBack(p *pick) {
 		return
 	}
 	h.rest(p.row())
-	if h.leaving {
+	if h.leaving || l.window.gone {
 		return
 	}
 	if l.window.beyond(l, e.seq) {
@@ -127,7 +134,7 @@ func (d *Dispatcher) putBack(p *pick) {
 
 // goOn lets the lane send what is next, after an entry of it has landed.
 func (d *Dispatcher) goOn(p *pick, now instant) {
-	if p.hold.leaving {
+	if p.hold.leaving || p.lane.window.gone {
 		return
 	}
 	p.lane.check(now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,12 +91,72 @@ func (w *world) answer(badTill *atomic.Int64) func(context.Context, Delivery) Re
 	}
 }
 
-func (w *world) boot() *node {
-	m := &mortal{fakeOutbox: w.box}
-	d, err := New(m, []Target{
+// targets are the two as they stand in the config.
+func (w *world) targets() []Target {
+	return []Target{
 		{Name: "hold", Sink: w.sinks["hold"], OnFailure: Hold, MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4},
 		{Name: "skip", Sink: w.sinks["skip"], MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4},
-	}, Options{Random: w.float})
+	}
+}
+
+// change gives a running node other targets: with other numbers, another order,
+// another sink to the same place, or without one of them for a while.
+func (w *world) change(n *node) {
+	targets := w.targets()
+	for i := range targets {
+		t := &targets[i]
+		if w.chance(0.3) {
+			t.Sink = &closingSink{t: w.t, fakeSink: w.sinks[t.Name]}
+		}
+		if w.chance(0.2) {
+			t.Order = PerInstallation
+		}
+		t.Concurrency = 1 + w.n(4)
+	}
+	if w.chance(0.3) {
+		i := w.n(len(targets))
+		targets = slices.Delete(targets, i, i+1)
+	}
+	n.set(targets...)
+}
+
+// closingSink is a sink that sees to it that nobody uses it after its end.
+type closingSink struct {
+	*fakeSink
+	t      *testing.T
+	mu     sync.Mutex // guards what follows
+	calls  int
+	closed bool
+}
+
+func (s *closingSink) enter(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		s.t.Errorf("got a call of a sink that is closed, want none")
+	}
+	s.calls += n
+}
+
+func (s *closingSink) Deliver(ctx context.Context, d Delivery) Result {
+	s.enter(1)
+	defer s.enter(-1)
+	return s.fakeSink.Deliver(ctx, d)
+}
+
+func (s *closingSink) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.calls > 0 {
+		s.t.Errorf("got a close with %d calls under way (closed before: %v), want one when they are done", s.calls, s.closed)
+	}
+	s.closed = true
+	return nil
+}
+
+func (w *world) boot() *node {
+	m := &mortal{fakeOutbox: w.box}
+	d, err := New(m, w.targets(), Options{Random: w.float})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -113,6 +174,9 @@ func (w *world) take(lease string, n *node) {
 // step lets one thing happen.
 func (w *world) step(leases []string) {
 	lease := leases[w.n(len(leases))]
+	if w.chance(0.05) {
+		w.change(w.nodes[w.n(len(w.nodes))])
+	}
 	x := w.float()
 	switch {
 	case w.immortal && x >= 0.94 && x < 0.985:
@@ -155,6 +219,10 @@ func (w *world) step(leases []string) {
 func (w *world) judge() {
 	for _, r := range w.box.waiting() {
 		w.t.Errorf("%s: event %d waits, want it delivered", r.Target, r.Seq)
+	}
+	for i, n := range w.nodes {
+		same(w.t, fmt.Sprintf("node %d: entries in memory", i), n.entries(), 0)
+		same(w.t, fmt.Sprintf("node %d: active leases", i), n.Stats().Active, 0)
 	}
 	for name, sink := range w.sinks {
 		ids := map[string]string{}
@@ -216,6 +284,9 @@ func simulate(t *testing.T, seed uint64, steps int, immortal bool) (events, agai
 	}
 	w.calm.Store(true)
 	w.box.setFault(works)
+	for _, n := range w.nodes {
+		n.set(w.targets()...)
+	}
 	time.Sleep(13 * time.Hour) // beyond the longest wait, twice
 	w.judge()
 	for _, s := range w.sinks {

@@ -40,6 +40,7 @@ type window struct {
 	alarm   alarm      // for the first of them
 	ready   fifo[*lane]
 	waiting bool // stands in its target's queue
+	gone    bool // its target is not configured any more: nothing waits here
 }
 
 func (w *window) count(n int) {

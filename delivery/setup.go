@@ -1,0 +1,89 @@
+package delivery
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+)
+
+// setup is what a target is called with, from one change of it to the next. It is
+// fixed, but for what Dispatcher.mu guards, so that a call ends as it began.
+type setup struct {
+	Target
+	sink  Sink
+	files [sha256.Size]byte // of the files that it was made from
+
+	calls   int  // under way
+	retired bool // another took its place, or none
+	kept    bool // with the same sink
+}
+
+// equip makes what a target is called with. It makes no connection.
+func (d *Dispatcher) equip(config Target) (*setup, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	s := &setup{Target: config.withDefaults(), sink: config.Sink}
+	switch {
+	case s.sink != nil:
+	case s.Kind == "log":
+		s.sink = logSink{d.log}
+	default:
+		sink, err := newHTTPSink(s.Target, d.opts.Dial, d.opts.Agent)
+		if err != nil {
+			return nil, err
+		}
+		s.sink = sink
+	}
+	if s.CAFile != "" {
+		pem, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("target %q: ca_file: %w", s.Name, err)
+		}
+		s.files = sha256.Sum256(pem)
+	}
+	return s, nil
+}
+
+// same reports whether both call the same in the same way.
+func (s *setup) same(o *setup) bool {
+	a, b := s.Target, o.Target
+	a.Sink, b.Sink = nil, nil
+	a.rules, b.rules = nil, nil // made from Match, in any order
+	return sameSink(s.Sink, o.Sink) && s.files == o.files && reflect.DeepEqual(a, b)
+}
+
+// sameSink reports whether two sinks that an embedder made are one.
+func sameSink(a, b Sink) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
+}
+
+// retire returns what to close now; with calls under way the last of them does.
+func (s *setup) retire() []io.Closer {
+	s.retired = true
+	if c := s.done(); c != nil {
+		return []io.Closer{c}
+	}
+	return nil
+}
+
+// done is what to close once nothing uses it any more; nil: nothing, or not yet.
+func (s *setup) done() io.Closer {
+	if c, ok := s.sink.(io.Closer); ok && s.retired && !s.kept && s.calls == 0 {
+		return c
+	}
+	return nil
+}
+
+// ended takes a call out of the count. The last one of a retired setup closes it.
+func (d *Dispatcher) ended(s *setup) {
+	s.calls--
+	if c := s.done(); c != nil {
+		d.calls.Go(func() { _ = c.Close() }) // not under the lock
+	}
+}
