@@ -29,6 +29,3 @@ func inode(dir string, _ fs.FileInfo) (string, error) {
 	}
 	return fmt.Sprintf("%x:%x%08x", info.VolumeSerialNumber, info.FileIndexHigh, info.FileIndexLow), nil
 }
-
-// syncDir has nothing to do: folders are not synced here.
-func syncDir(string) error { return nil }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"leasehold/internal/durable"
 	"leasehold/internal/fault"
 )
 
@@ -115,7 +116,7 @@ func writeFile(path string, b []byte) (err error) {
 	if err = os.Rename(tmp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 func newID() string {

@@ -103,3 +103,25 @@ type Audited struct {
 	Violations []Violation
 	More       bool // there are further events
 }
+
+// Copied is a backup that was written.
+type Copied struct {
+	Path    string
+	Bytes   int64
+	At      time.Time // what was committed before is in it
+	Took    time.Duration
+	Through int64 // the newest event in it; 0 = none
+}
+
+// Rotation is how a folder is kept full of backups. Every field is needed.
+type Rotation struct {
+	Dir   string
+	Every time.Duration // how old the newest one must be before there is another
+	Keep  int           // how many stay, the newest ones
+}
+
+// Rotated is what a rotation did.
+type Rotated struct {
+	Copied  Copied // without a Path: none was due
+	Dropped int    // old ones that were deleted
+}

@@ -107,6 +107,7 @@ func (r *reads) TaskRuns(ctx context.Context) ([]admin.TaskRun, error) {
 // SaveTaskRun implements admin.Store.
 func (s *Store) SaveTaskRun(ctx context.Context, r admin.TaskRun) error {
 	err := s.c.do(ctx, func(w *writer) error {
+		w.note = true
 		_, err := w.exec(sqlSaveTaskRun, r.Task, toMillis(r.LastStart), toMillis(r.LastSuccess), r.Failures, r.LastError, r.Result)
 		return err
 	})

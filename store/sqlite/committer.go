@@ -205,7 +205,9 @@ func (c *committer) transact(f func() error) error {
 	if c.w.wake {
 		c.s.changes.wake()
 	}
-	c.s.commits.Add(1)
+	if !c.w.note {
+		c.s.commits.Add(1)
+	}
 	// Written into a file that is no longer there: nobody may take it for kept.
 	return c.s.judge(c.s.sameFiles())
 }
@@ -261,6 +263,7 @@ func (c *committer) look() error {
 		if c.seen != 0 {
 			c.s.structure.Add(1)
 			c.s.version.Add(1)
+			c.s.commits.Add(1)
 			c.s.changes.wake()
 		}
 		c.seen = v

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +55,90 @@ func crashing(path, life string) int {
 		}
 	})
 	return 1
+}
+
+// backing makes backups until it is killed, and tells each one that it was told to
+// be on the disk. Before each it stores an event of the backup's name.
+func backing(path, dir string) int {
+	ctx := context.Background()
+	fail := func(err error) int { fmt.Fprintln(os.Stderr, err); return 1 }
+	s, err := Open(ctx, path, Options{ReserveBytes: -1})
+	if err != nil {
+		return fail(err)
+	}
+	life := fmt.Sprint(os.Getpid())
+	if _, err := s.OpenSession(ctx, engine.SessionRequest{ID: life, Instance: "instance", Host: "boot/1"}); err != nil {
+		return fail(err)
+	}
+	grants, err := s.Claim(ctx, life, []string{"i"})
+	if err != nil || len(grants) != 1 {
+		return fail(fmt.Errorf("got grants %v, %w", grants, err))
+	}
+	term := channel.Term{Installation: "i", Owner: life, Epoch: grants[0].Epoch}
+	if term.Run, _, err = s.BeginTerm(ctx, term, "bot"); err != nil {
+		return fail(err)
+	}
+	for n := 0; ; n++ {
+		name := fmt.Sprintf("%s-%d.db", life, n)
+		if _, err := s.Accept(ctx, batch(term, name)); err != nil {
+			return fail(err)
+		}
+		if _, err := s.Backup(ctx, filepath.Join(dir, name)); err != nil {
+			return fail(err)
+		}
+		fmt.Println(name)
+	}
+}
+
+func TestKilledBackup(t *testing.T) {
+	t.Run("a backup that has its name is whole, whenever the process was killed", func(t *testing.T) {
+		path, dir := filepath.Join(t.TempDir(), "leasehold.db"), t.TempDir()
+		s := openAt(t, path, Options{})
+		large(t, s, grant(t, s, "i"), "before", 60) // a copy takes a while
+		must(t, s.Close())
+		told := map[string]bool{}
+		for range 10 {
+			cmd := start(t, "backer", path, dir)
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			lines := bufio.NewScanner(out)
+			for stop := 1 + rand.IntN(3); lines.Scan(); {
+				told[lines.Text()] = true
+				if stop--; stop == 0 {
+					<-time.After(rand.N(30 * time.Millisecond)) // somewhere in the next one
+					must(t, cmd.Process.Kill())
+				}
+			}
+			_ = cmd.Wait() // killed
+		}
+		whole, parts := 0, 0
+		for _, name := range names(t, dir) {
+			if !strings.HasSuffix(name, ".db") {
+				parts++ // or the journal of one
+				continue
+			}
+			whole++
+			delete(told, name)
+			_, err := ReadBackup(t.Context(), filepath.Join(dir, name))
+			must(t, err)
+			r, err := OpenReader(t.Context(), filepath.Join(dir, name), Options{})
+			must(t, err)
+			must(t, quickCheck(t.Context(), name, r.db))
+			must(t, r.Close())
+			if !idsIn(t, filepath.Join(dir, name))[name] {
+				t.Errorf("%s: the event that was acknowledged before it began is missing", name)
+			}
+		}
+		for name := range told {
+			t.Errorf("%s was told to be there, and is not", name)
+		}
+		if parts == 0 {
+			t.Error("got no backup that was killed in its middle, want some")
+		}
+		t.Logf("%d backups with a name, all whole; %d killed in their middle", whole, parts)
+		openAt(t, path, Options{})
+	})
 }
 
 func TestKill(t *testing.T) {

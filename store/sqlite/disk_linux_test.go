@@ -151,6 +151,61 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+func TestBackupOnAFullDisk(t *testing.T) {
+	alone(t, func(t *testing.T) {
+		t.Run("a copy that does not fit is refused before it is begun, and the store goes on", func(t *testing.T) {
+			s := openTest(t, Options{})
+			term := grant(t, s, "i")
+			large(t, s, term, "e", 100) // 5 MB
+			small := tmpfs(t, "4m")
+			_, err := s.Backup(t.Context(), filepath.Join(small, "copy.db"))
+			want(t, "kind", fault.Of(err), fault.Full)
+			wantText(t, err, small, "free some space", "another folder")
+			want(t, "files", len(names(t, small)), 0)
+
+			// Somebody else fills it in the middle of the copy.
+			part := filepath.Join(small, "copy.db.part")
+			must(t, os.WriteFile(part, nil, 0o600))
+			err = s.copyError(part, s.copyInto(t.Context(), part, &mark{}))
+			want(t, "kind in the middle", fault.Of(err), fault.Full)
+			wantText(t, err, small, "no room")
+			want(t, "the store is full", s.Full(), false)
+			take(t, s, term, "after")
+			must(t, quickCheck(t.Context(), s.path, s.db))
+		})
+
+		t.Run("beside a database that fills the disk there is none, and the database is unharmed", func(t *testing.T) {
+			dir := tmpfs(t, "16m")
+			s := openAt(t, filepath.Join(dir, "leasehold.db"), Options{})
+			term := grant(t, s, "i")
+			large(t, s, term, "e", 120) // 6 MB, and its log
+			before := count(t, s, "event")
+			_, err := s.Backup(t.Context(), filepath.Join(dir, "copy.db"))
+			want(t, "kind", fault.Of(err), fault.Full)
+			must(t, quickCheck(t.Context(), s.path, s.db))
+			take(t, s, term, "after")
+			want(t, "events", count(t, s, "event"), before+1)
+		})
+
+		t.Run("a restore that does not fit leaves the old database in its place", func(t *testing.T) {
+			s := openTest(t, Options{})
+			large(t, s, grant(t, s, "i"), "e", 100)
+			from := filepath.Join(t.TempDir(), "copy.db")
+			_, err := s.Backup(t.Context(), from)
+			must(t, err)
+			dir := tmpfs(t, "6m")
+			to := filepath.Join(dir, "leasehold.db")
+			must(t, os.WriteFile(to, []byte("the old one"), 0o600))
+			_, err = Restore(t.Context(), from, to, RestoreOptions{Replace: true})
+			want(t, "kind", fault.Of(err), fault.Full)
+			b, err := os.ReadFile(to)
+			must(t, err)
+			want(t, "content", string(b), "the old one")
+			want(t, "files", len(names(t, dir)), 1)
+		})
+	})
+}
+
 func TestReadOnlyMount(t *testing.T) {
 	alone(t, func(t *testing.T) {
 		t.Run("a read-only mount is named with the fix at the start", func(t *testing.T) {

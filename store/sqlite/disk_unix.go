@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// errNoSpace is what a write to a full disk answers.
+const errNoSpace = unix.ENOSPC
+
 // diskFree returns the bytes that an ordinary user may still write on the file
 // system of path's folder.
 func diskFree(path string) (int64, error) {

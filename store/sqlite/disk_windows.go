@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// errNoSpace is what a write to a full disk answers.
+const errNoSpace = windows.ERROR_DISK_FULL
+
 // diskFree returns the bytes that this user may still write on the volume of
 // path's folder.
 func diskFree(path string) (int64, error) {

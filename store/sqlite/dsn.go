@@ -35,6 +35,14 @@ const (
 	dsnWrite = dsnBase + "&_txlock=immediate&mode=rw"
 	dsnRead  = dsnBase + "&_query_only=1&mode=rw"
 
+	// dsnBackup reads for a copy, which needs to write elsewhere. dsnCopy finishes the
+	// copy without a file beside it: one that fails is thrown away.
+	dsnBackup = dsnBase + "&mode=rw"
+	dsnCopy   = dsnBase + "&_journal_mode=MEMORY&_txlock=immediate&mode=rw"
+
+	// dsnStill reads a file that nobody changes, without a lock or a file beside it.
+	dsnStill = dsnBase + "&_query_only=1&mode=ro&immutable=1"
+
 	// dsnLook does not even touch the log.
 	dsnLook = dsnBase + "&_query_only=1&mode=ro"
 )

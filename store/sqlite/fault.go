@@ -71,8 +71,8 @@ func fullError(path string, err error) error {
 }
 
 func corruptError(path string, err error) error {
-	return fault.Errorf(fault.Corrupt, "the database %s is damaged: %w; nothing was changed. Stop the program, move %s, %s-wal and %s-shm away and restore a backup",
-		path, err, path, path, path)
+	return fault.Errorf(fault.Corrupt,
+		"the database %s is damaged: %w; nothing was changed. Stop the program and restore a backup, which moves the damaged files aside: leasehold restore --replace FILE", path, err)
 }
 
 func goneError(path string) error {

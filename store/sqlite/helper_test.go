@@ -159,6 +159,8 @@ func TestMain(m *testing.M) {
 		os.Exit(holder(os.Args[1]))
 	case "writer":
 		os.Exit(crashing(os.Args[1], os.Args[2]))
+	case "backer":
+		os.Exit(backing(os.Args[1], os.Args[2]))
 	default:
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)

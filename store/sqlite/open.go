@@ -62,7 +62,7 @@ func open(ctx context.Context, path string, o Options, sole bool) (_ *Store, err
 	s.settled.Store(-1)
 	s.nextCheck.Store(o.Now().Add(checkEvery).UnixMilli())
 	if err := s.start(ctx, sole); err != nil {
-		return nil, errors.Join(failed("open the store", classify(path, err)), s.abandon())
+		return nil, errors.Join(failed("open the store", s.advise(classify(path, err))), s.abandon())
 	}
 	return s, nil
 }
@@ -114,6 +114,11 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	}
 	if err := w.connect(); err != nil {
 		return err
+	}
+	if sole {
+		if err := s.adopt(ctx, w); err != nil {
+			return err
+		}
 	}
 	if s.db, err = openReads(s.path); err != nil {
 		return err

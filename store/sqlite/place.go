@@ -70,6 +70,9 @@ func (s *Store) refuseLost(how string) error {
 
 // remember writes down which store belongs to the data folder.
 func (s *Store) remember(w *writer) error {
+	if err := w.get("SELECT store_id FROM schema_info WHERE id = 1", nil, &s.id); err != nil {
+		return err
+	}
 	if s.opt.DataDir == "" {
 		return nil
 	}
@@ -77,16 +80,27 @@ func (s *Store) remember(w *writer) error {
 	if err != nil {
 		return err
 	}
-	var store string
-	if err := w.get("SELECT store_id FROM schema_info WHERE id = 1", nil, &store); err != nil {
-		return err
-	}
-	return id.SetStore(store)
+	return id.SetStore(s.id)
 }
 
 // inspect reads the header, without SQLite, which would begin to use the file.
-func (s *Store) inspect() (st state, err error) {
-	f, err := os.Open(s.path)
+func (s *Store) inspect() (state, error) {
+	st, err := readHeader(s.path)
+	if err == nil && st.empty {
+		return st, s.refuseLost("is empty")
+	}
+	if err != nil || st.empty {
+		return st, err
+	}
+	if wal, err := os.Stat(s.path + "-wal"); err == nil && wal.Size() > 0 {
+		st.unclean = true
+	}
+	return st, nil
+}
+
+// readHeader tells what the file at path is by its first bytes.
+func readHeader(path string) (st state, err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return st, fault.Wrap(fault.ReadOnly, err)
 	}
@@ -95,21 +109,18 @@ func (s *Store) inspect() (st state, err error) {
 	switch n, err := io.ReadFull(f, header[:]); {
 	case n == 0 && errors.Is(err, io.EOF):
 		st.empty = true
-		return st, s.refuseLost("is empty")
+		return st, nil
 	case err != nil || !bytes.HasPrefix(header[:], magic):
-		return st, corruptError(s.path, errors.New("it does not begin as a database does"))
+		return st, corruptError(path, errors.New("it does not begin as a database does"))
 	}
 	switch binary.BigEndian.Uint32(header[68:]) {
 	case applicationID:
 	case 0: // until the first migration is committed
 		st.bare = true
 	default:
-		return st, foreignError(s.path)
+		return st, foreignError(path)
 	}
 	st.log = header[18] == 2
-	if wal, err := os.Stat(s.path + "-wal"); err == nil && wal.Size() > 0 {
-		st.unclean = true
-	}
 	return st, nil
 }
 

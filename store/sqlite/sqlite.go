@@ -44,6 +44,8 @@ type Options struct {
 	// so that tidying up can run: folding the log in may take as much as the log has.
 	// 0 = 16 MiB, four logs. Negative = none.
 	ReserveBytes int64
+	// Backups is the folder whose newest backup is named when the database is damaged.
+	Backups string
 	// Log is told what needs a person; nil = nobody is.
 	Log *slog.Logger
 	// Now is the store's clock; nil = time.Now.
@@ -63,7 +65,7 @@ type Store struct {
 	version   atomic.Int64                          // grows with whatever List shows
 	structure atomic.Int64                          // grows with installations, leases and sessions
 	settled   atomic.Int64                          // the structure in which nothing was disabled or removed
-	commits   atomic.Int64                          // how many there were: upkeep rests while it stands still
+	commits   atomic.Int64                          // how many there were, without notes of tasks: upkeep and backups rest while it stands still
 	tended    atomic.Int64                          // the commits that the last upkeep saw
 	nextCheck atomic.Int64                          // when the whole file is read again, in ms
 	retention atomic.Pointer[maintenance.Retention] // as the sweeper was last told
@@ -76,6 +78,10 @@ type Store struct {
 	full     atomic.Bool           // nothing is accepted until Probe succeeds
 	checkDue atomic.Bool           // the whole file is still to be read after an unclean stop
 	files    atomic.Pointer[files] // as they were when opened
+
+	id      string       // of the store, for the names of its backups
+	copying sync.Mutex   // held by the one backup that is being made
+	rotated atomic.Int64 // the commits, and one, that the last rotated backup saw
 
 	hook atomic.Pointer[func(committed bool) error] // tests only: breaks the next commits
 }
@@ -110,6 +116,9 @@ func (s *Store) judge(err error) error {
 	}
 	switch fault.Of(err) {
 	case fault.Corrupt, fault.Gone:
+		if s.latch.Load() == nil {
+			err = s.advise(err)
+		}
 		if s.latch.CompareAndSwap(nil, &err) {
 			s.log.Error("store stopped", "error", err)
 		}

@@ -21,6 +21,7 @@ type writer struct {
 	now  int64 // the store's clock at its begin, in ms
 	bump bool  // it changes what List shows
 	wake bool  // somebody should look at once
+	note bool  // it is no reason to tend the file or to copy it
 }
 
 var background = context.Background()
@@ -130,7 +131,7 @@ func (w *writer) begin(now int64) error {
 			return err
 		}
 	}
-	w.now, w.bump, w.wake = now, false, false
+	w.now, w.bump, w.wake, w.note = now, false, false, false
 	_, err := w.exec("BEGIN IMMEDIATE")
 	return err
 }

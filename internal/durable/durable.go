@@ -1,0 +1,2 @@
+// Package durable makes what was done to a folder outlive a loss of power.
+package durable

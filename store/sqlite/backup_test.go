@@ -1,0 +1,466 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/internal/eventid"
+	"leasehold/internal/fault"
+	"leasehold/store/maintenance"
+)
+
+// large accepts n events of 50 kB each.
+func large(t testing.TB, s *Store, term channel.Term, prefix string, n int) {
+	t.Helper()
+	for i := range n {
+		b := batch(term, fmt.Sprintf("%s-%d", prefix, i))
+		b.Events[0].Body = bytes.Repeat([]byte("x"), 50_000)
+		_, err := s.Accept(t.Context(), b)
+		must(t, err)
+	}
+}
+
+// names are the files in a folder.
+func names(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// idsIn are the events of a database that nobody has open.
+func idsIn(t testing.TB, path string) map[string]bool {
+	t.Helper()
+	s, err := OpenReader(t.Context(), path, Options{})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	var ids []string
+	must(t, s.db.Select(&ids, "SELECT event_id FROM event"))
+	stored := map[string]bool{}
+	for _, id := range ids {
+		stored[id] = true
+	}
+	return stored
+}
+
+func TestBackup(t *testing.T) {
+	t.Run("it is one sound file of its owner's, marked, without sessions and owners", func(t *testing.T) {
+		s := openTest(t, Options{Name: "gw"})
+		take(t, s, grant(t, s, "i"), "1", "2")
+		path := filepath.Join(t.TempDir(), "copy.db")
+		got, err := s.Backup(t.Context(), path)
+		must(t, err)
+		info, err := os.Stat(path)
+		must(t, err)
+		want(t, "mode", info.Mode().Perm(), fs.FileMode(0o600))
+		want(t, "bytes", got.Bytes, info.Size())
+		want(t, "newest event", got.Through, 2)
+		want(t, "files", fmt.Sprint(names(t, filepath.Dir(path))), "[copy.db]")
+		b, err := ReadBackup(t.Context(), path)
+		must(t, err)
+		want(t, "node", b.Node, "gw")
+		want(t, "of", b.At.UnixMilli(), got.At.UnixMilli())
+		want(t, "events", b.Through, 2)
+		want(t, "files after a look", fmt.Sprint(names(t, filepath.Dir(path))), "[copy.db]")
+		r, err := OpenReader(t.Context(), path, Options{})
+		must(t, err)
+		defer func() { must(t, r.Close()) }()
+		must(t, quickCheck(t.Context(), path, r.db))
+		var left int
+		must(t, r.db.Get(&left, "SELECT (SELECT count(*) FROM session) + (SELECT count(*) FROM lease WHERE owner IS NOT NULL)"))
+		want(t, "sessions and owners", left, 0)
+		want(t, "sessions of the store itself", count(t, s, "session"), 1)
+		var vacuum int
+		must(t, r.db.Get(&vacuum, "PRAGMA auto_vacuum"))
+		want(t, "auto_vacuum is kept", vacuum, 2)
+	})
+
+	t.Run("nothing is overwritten, and a folder that is not there is named", func(t *testing.T) {
+		s := openTest(t, Options{})
+		path := filepath.Join(t.TempDir(), "mine")
+		must(t, os.WriteFile(path, []byte("precious"), 0o600))
+		_, err := s.Backup(t.Context(), path)
+		want(t, "kind", fault.Of(err), fault.Conflict)
+		wantText(t, err, path, "not overwritten")
+		_, err = s.Backup(t.Context(), s.path)
+		want(t, "kind for the database itself", fault.Of(err), fault.Conflict)
+		b, err := os.ReadFile(path)
+		must(t, err)
+		want(t, "content", string(b), "precious")
+		_, err = s.Backup(t.Context(), filepath.Join(t.TempDir(), "none", "copy.db"))
+		want(t, "kind without a folder", fault.Of(err), fault.ReadOnly)
+	})
+
+	t.Run("one that is cancelled leaves nothing, and the store goes on", func(t *testing.T) {
+		s := openTest(t, Options{})
+		term := grant(t, s, "i")
+		large(t, s, term, "e", 200)
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { // as soon as there is something to leave behind
+			for ctx.Err() == nil {
+				if all, _ := os.ReadDir(dir); len(all) > 0 {
+					cancel()
+				}
+			}
+		}()
+		_, err := s.Backup(ctx, filepath.Join(dir, "copy.db"))
+		want(t, "cancelled", errors.Is(err, context.Canceled), true)
+		want(t, "files", len(names(t, dir)), 0)
+		large(t, s, term, "after", 1)
+		_, err = s.Backup(t.Context(), filepath.Join(dir, "copy.db"))
+		must(t, err)
+	})
+
+	t.Run("two at once are one", func(t *testing.T) {
+		s := openTest(t, Options{})
+		s.copying.Lock()
+		_, err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.db"))
+		s.copying.Unlock()
+		want(t, "kind", fault.Of(err), fault.Conflict)
+		wantText(t, err, "under way")
+	})
+
+	t.Run("a damaged database is not copied, and never written again", func(t *testing.T) {
+		s := openTest(t, Options{})
+		term := grant(t, s, "i")
+		large(t, s, term, "e", 40)
+		must(t, s.EndSession(t.Context(), "session")) // an unclean stop would be checked
+		must(t, s.Close())
+		garble(t, s.path, 20)
+		s, err := Open(t.Context(), s.path, Options{ReserveBytes: -1})
+		if fault.Is(err, fault.Corrupt) {
+			t.Fatalf("got %v at the start, want it open: this is about damage that nobody has seen", err)
+		}
+		must(t, err)
+		dir := t.TempDir()
+		_, err = s.Backup(t.Context(), filepath.Join(dir, "copy.db"))
+		want(t, "kind", fault.Of(err), fault.Corrupt)
+		wantText(t, err, s.path)
+		want(t, "files", len(names(t, dir)), 0)
+		want(t, "latched", fault.Of(s.broken()), fault.Corrupt)
+		must(t, s.Close())
+	})
+
+	t.Run("a copy that is damaged on its way says nothing about the database", func(t *testing.T) {
+		s := openTest(t, Options{})
+		err := s.copyError("/x/copy.db", &damagedCopyError{"a page is wrong"})
+		want(t, "kind", fault.Of(err), fault.Internal)
+		wantText(t, err, "/x", "leasehold doctor")
+		must(t, s.broken())
+	})
+}
+
+// garble overwrites a page in the middle of a file whose process ended well.
+func garble(t testing.TB, path string, page int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), page*4096)
+	must(t, errors.Join(err, f.Close()))
+}
+
+func TestBackupUnderLoad(t *testing.T) {
+	t.Run("what was acknowledged before it began is in it, and commits go on", func(t *testing.T) {
+		s := openTest(t, Options{})
+		term := grant(t, s, "i")
+		large(t, s, term, "before", 400) // 20 MB
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		type taken struct {
+			id   string
+			at   time.Time // of its acknowledgement
+			took time.Duration
+		}
+		acked := make([][]taken, 8)
+		var many atomic.Int64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			together(len(acked), func(w int) {
+				for n := 0; ctx.Err() == nil; n++ {
+					id := fmt.Sprintf("load-%d-%d", w, n)
+					began := time.Now()
+					if _, err := s.Accept(context.WithoutCancel(ctx), batch(term, id)); err != nil {
+						t.Error(err)
+						return
+					}
+					acked[w] = append(acked[w], taken{id, time.Now(), time.Since(began)})
+					many.Add(1)
+				}
+			})
+		}()
+		loaded := time.Now()
+		eventually(t, "load", func() bool { return many.Load() >= 2000 })
+		dir := t.TempDir()
+		var copies []maintenance.Copied
+		var starts []time.Time
+		for n := range 3 {
+			starts = append(starts, time.Now())
+			got, err := s.Backup(t.Context(), filepath.Join(dir, fmt.Sprint(n)))
+			must(t, err)
+			copies = append(copies, got)
+		}
+		over := time.Now()
+		stop()
+		<-ended
+		var slowest time.Duration
+		before, during := 0, 0
+		for n, c := range copies {
+			stored := idsIn(t, c.Path)
+			for i := range 400 {
+				if id := fmt.Sprintf("before-%d", i); !stored[id] {
+					t.Errorf("copy %d: %s is missing", n, id)
+				}
+			}
+			for _, all := range acked {
+				for _, e := range all {
+					if e.at.Before(starts[n]) && !stored[e.id] {
+						t.Errorf("copy %d: %s was acknowledged before it began, and is missing", n, e.id)
+					}
+				}
+			}
+		}
+		for _, all := range acked {
+			for _, e := range all {
+				switch {
+				case e.at.Before(starts[0]):
+					before++
+				case e.at.Before(over):
+					during++
+					slowest = max(slowest, e.took)
+				}
+			}
+		}
+		if during == 0 {
+			t.Error("got no event accepted while three copies were made, want commits to go on")
+		}
+		perSecond := func(n int, d time.Duration) int { return int(float64(n) / d.Seconds()) }
+		t.Logf("accepts a second: %d before, %d while three copies of %d MB were made in %v, %v and %v; the slowest accept meanwhile took %v",
+			perSecond(before, starts[0].Sub(loaded)), perSecond(during, over.Sub(starts[0])), copies[2].Bytes>>20,
+			copies[0].Took.Round(time.Millisecond), copies[1].Took.Round(time.Millisecond), copies[2].Took.Round(time.Millisecond), slowest.Round(time.Millisecond))
+		must(t, quickCheck(t.Context(), s.path, s.db))
+	})
+}
+
+func TestRotate(t *testing.T) {
+	day := 24 * time.Hour
+	start := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	type box struct {
+		*Store
+		now  time.Time
+		r    maintenance.Rotation
+		term channel.Term
+		n    int
+	}
+	opened := func(t *testing.T) *box {
+		t.Helper()
+		b := &box{now: start, r: maintenance.Rotation{Dir: t.TempDir(), Every: day, Keep: 3}}
+		b.Store = openTest(t, Options{Now: func() time.Time { return b.now }})
+		b.term = grant(t, b.Store, "i")
+		return b
+	}
+	change := func(t *testing.T, b *box) {
+		t.Helper()
+		b.n++
+		take(t, b.Store, b.term, fmt.Sprint(b.n))
+	}
+	rotate := func(t *testing.T, b *box) maintenance.Rotated {
+		t.Helper()
+		got, err := b.Rotate(t.Context(), b.r)
+		must(t, err)
+		return got
+	}
+
+	t.Run("there is one a day, and the newest are kept", func(t *testing.T) {
+		b := opened(t)
+		made := rotate(t, b).Copied.Path
+		want(t, "name", filepath.Base(made), "leasehold-"+b.id[:8]+"-20261130T090000Z.db")
+		var all []string
+		for range 5 {
+			change(t, b)
+			b.now = b.now.Add(day / 2)
+			want(t, "after half a day", rotate(t, b).Copied.Path, "")
+			b.now = b.now.Add(day / 2)
+			got := rotate(t, b)
+			all = append(all, filepath.Base(got.Copied.Path))
+		}
+		want(t, "files", fmt.Sprint(names(t, b.r.Dir)), fmt.Sprint(all[2:]))
+		found, err := Backups(b.r.Dir)
+		must(t, err)
+		want(t, "newest", found[0].At, start.Add(5*day))
+	})
+
+	t.Run("where nothing changed there is none, whatever tasks note and however long it rests", func(t *testing.T) {
+		b := opened(t)
+		change(t, b)
+		want(t, "first", rotate(t, b).Copied.Through, 1)
+		for range 3 {
+			must(t, b.SaveTaskRun(t.Context(), admin.TaskRun{Task: "backup", LastSuccess: b.now, Result: "copied"}))
+			b.now = b.now.Add(2 * day)
+			want(t, "at rest", rotate(t, b).Copied.Path, "")
+		}
+		change(t, b)
+		want(t, "after a change", rotate(t, b).Copied.Through, 2)
+	})
+
+	t.Run("what changed while a backup was made is a reason for the next one", func(t *testing.T) {
+		b := opened(t)
+		rotate(t, b)
+		b.rotated.Store(b.commits.Load()) // as if the last commit had come after the look at their number
+		b.now = b.now.Add(day)
+		want(t, "made", rotate(t, b).Copied.Path != "", true)
+	})
+
+	t.Run("one whose backups are gone makes one", func(t *testing.T) {
+		b := opened(t)
+		must(t, os.Remove(rotate(t, b).Copied.Path))
+		want(t, "made again", rotate(t, b).Copied.Path != "", true)
+	})
+
+	t.Run("one that was made while the clock was wrong keeps none from being made", func(t *testing.T) {
+		b := opened(t)
+		future := filepath.Join(b.r.Dir, "leasehold-"+b.id[:8]+"-20990101T000000Z.db")
+		must(t, os.WriteFile(future, nil, 0o600))
+		want(t, "made", rotate(t, b).Copied.Path != "", true)
+		want(t, "made again at once", rotate(t, b).Copied.Path, "")
+	})
+
+	t.Run("other boxes' files and a person's are left alone, and what a kill left behind is not", func(t *testing.T) {
+		b := opened(t)
+		others := []string{"leasehold-00000000-20200101T000000Z.db", "leasehold.db", "notes.txt", "leasehold-00000000-20200101T000000Z.db.1.part"}
+		left, fresh := "leasehold-"+b.id[:8]+"-20200101T000000Z.db.1.part", "leasehold-"+b.id[:8]+"-20200101T000000Z.db.2.part"
+		for _, name := range append(slices.Clone(others), left, fresh) {
+			must(t, os.WriteFile(filepath.Join(b.r.Dir, name), nil, 0o600))
+			if name != fresh {
+				must(t, os.Chtimes(filepath.Join(b.r.Dir, name), start.Add(-2*day), start.Add(-2*day)))
+			} else {
+				must(t, os.Chtimes(filepath.Join(b.r.Dir, name), start.Add(2*day), start.Add(2*day)))
+			}
+		}
+		b.r.Keep = 1
+		for range 3 {
+			change(t, b)
+			rotate(t, b)
+			b.now = b.now.Add(day)
+		}
+		all := names(t, b.r.Dir)
+		for _, name := range append(others, fresh) {
+			want(t, name+" is there", slices.Contains(all, name), true)
+		}
+		want(t, "what a kill left is there", slices.Contains(all, left), false)
+		want(t, "files", len(all), len(others)+2)
+	})
+
+	t.Run("a backup that fails deletes nothing", func(t *testing.T) {
+		b := opened(t)
+		b.r.Keep = 1
+		rotate(t, b)
+		change(t, b)
+		b.now = b.now.Add(day)
+		must(t, os.Mkdir(b.BackupPath(b.r.Dir), 0o700)) // its name is taken
+		_, err := b.Rotate(t.Context(), b.r)
+		want(t, "kind", fault.Of(err), fault.Conflict)
+		found, err := Backups(b.r.Dir)
+		must(t, err)
+		want(t, "backups", len(found), 1)
+	})
+
+	t.Run("a folder that is not there is a disk that is not mounted", func(t *testing.T) {
+		b := opened(t)
+		b.r.Dir = filepath.Join(b.r.Dir, "usb")
+		_, err := b.Rotate(t.Context(), b.r)
+		want(t, "kind", fault.Of(err), fault.ReadOnly)
+		wantText(t, err, b.r.Dir, "mount it")
+	})
+}
+
+func TestAdvice(t *testing.T) {
+	t.Run("a damaged database names the newest backup with the command that restores it", func(t *testing.T) {
+		dir := t.TempDir()
+		s := openTest(t, Options{})
+		term := grant(t, s, "i")
+		large(t, s, term, "e", 5)
+		newest, err := s.Backup(t.Context(), s.BackupPath(dir))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, "leasehold-00000000-20200101T000000Z.db"), nil, 0o600))
+		must(t, s.Close())
+		must(t, os.WriteFile(s.path, []byte("SQLite, or what is left of it"), 0o600))
+		_, err = Open(t.Context(), s.path, Options{ReserveBytes: -1, Backups: dir})
+		want(t, "kind", fault.Of(err), fault.Corrupt)
+		wantText(t, err, "leasehold restore --replace "+newest.Path)
+		_, err = Open(t.Context(), s.path, Options{ReserveBytes: -1, Backups: t.TempDir()})
+		wantText(t, err, "leasehold restore --replace FILE")
+	})
+	t.Run("so does one that is found to be damaged while it works", func(t *testing.T) {
+		dir := t.TempDir()
+		var told strings.Builder
+		s := openTest(t, Options{Backups: dir, Log: slog.New(slog.NewTextHandler(&told, nil))})
+		newest, err := s.Backup(t.Context(), s.BackupPath(dir))
+		must(t, err)
+		err = s.judge(corruptError(s.path, errors.New("a page is wrong")))
+		wantText(t, err, newest.Path)
+		wantText(t, s.broken(), newest.Path)
+		want(t, "told", strings.Contains(told.String(), newest.Path), true)
+	})
+}
+
+func TestAdopt(t *testing.T) {
+	t.Run("a copy that is opened becomes a store of its own, and warns once", func(t *testing.T) {
+		s := openTest(t, Options{Name: "gw"})
+		term := grant(t, s, "i")
+		take(t, s, term, "1", "2")
+		path := filepath.Join(t.TempDir(), "copy.db")
+		_, err := s.Backup(t.Context(), path)
+		must(t, err)
+		take(t, s, term, "3") // the other box goes on
+
+		var told strings.Builder
+		log := slog.New(slog.NewTextHandler(&told, nil))
+		c := openAt(t, path, Options{Log: log})
+		for _, words := range []string{"must be stopped", "node=gw", "level=WARN"} {
+			want(t, "told of "+words, strings.Contains(told.String(), words), true)
+		}
+		want(t, "an id of its own", c.id != s.id, true)
+		take(t, c, again(t, c, "session", "i"), "4")
+		var seq int64
+		must(t, c.db.Get(&seq, "SELECT max(seq) FROM event"))
+		want(t, "seq beyond the other's", seq, int64(2+seqGap+1))
+		_, ok := eventid.WebhookSeq(eventid.NewWebhook(seq))
+		want(t, "there is an id for it", ok, true)
+		must(t, c.EndSession(t.Context(), "session"))
+		must(t, c.Close())
+
+		told.Reset()
+		c = openAt(t, path, Options{Log: log})
+		want(t, "told again", told.String(), "")
+		want(t, "events", count(t, c, "event"), 3)
+	})
+	t.Run("a copy of a store without an event begins beyond the other's, too", func(t *testing.T) {
+		s := openTest(t, Options{})
+		path := filepath.Join(t.TempDir(), "copy.db")
+		_, err := s.Backup(t.Context(), path)
+		must(t, err)
+		c := openAt(t, path, Options{})
+		take(t, c, grant(t, c, "i"), "1")
+		var seq int64
+		must(t, c.db.Get(&seq, "SELECT max(seq) FROM event"))
+		want(t, "seq", seq, int64(seqGap+1))
+	})
+}

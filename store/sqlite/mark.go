@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A copy holds a table that no store at work has: it says where and when the copy
+// was made. Whoever opens it first for writing, by whatever way it got to its
+// place, finds the table and makes the copy a store of its own.
+
+const (
+	sqlMarkTable = `CREATE TABLE IF NOT EXISTS backup_mark (
+  id        INTEGER PRIMARY KEY CHECK (id = 1),
+  copied_at INTEGER NOT NULL,
+  through   INTEGER NOT NULL,   -- the newest event
+  node      TEXT    NOT NULL,   -- whose store it was, in words
+  host      TEXT    NOT NULL,
+  file      TEXT    NOT NULL    -- that it was restored from; '' = not by the command
+) STRICT`
+	sqlSetMark = `INSERT INTO backup_mark(id, copied_at, through, node, host, file) VALUES (1, $1, $2, $3, $4, $5)
+ON CONFLICT (id) DO UPDATE SET file = excluded.file`
+	sqlMarked   = `SELECT 1 FROM sqlite_schema WHERE name = 'backup_mark'`
+	sqlReadMark = `SELECT copied_at, through, node, host, file FROM backup_mark WHERE id = 1`
+	sqlNewest   = `SELECT coalesce(max(seq), 0) FROM event`
+
+	// The processes behind these are another box's, or dead: a copy is nobody's.
+	sqlNoSessions = `DELETE FROM session`
+	sqlNoOwners   = `UPDATE lease SET owner = NULL, fails = 0, not_before = 0 WHERE owner IS NOT NULL OR fails <> 0 OR not_before <> 0`
+
+	sqlOwnID  = `UPDATE schema_info SET store_id = lower(hex(randomblob(16))), host = '' WHERE id = 1`
+	sqlUnmark = `DROP TABLE backup_mark`
+	// An event's id is its seq: those that the other box gave after the copy was made
+	// are not given again.
+	sqlSkipSeqs = `UPDATE sqlite_sequence SET seq = seq + $1 WHERE name <> 'goose_db_version'`
+	sqlFirstSeq = `INSERT INTO sqlite_sequence(name, seq) SELECT 'event', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'event')`
+)
+
+// seqGap is how many events the other box may have stored since: 2^30 are a
+// thousand a second for twelve days, and a quarter of a million restores fit into
+// the 2^48 that an id has room for.
+const seqGap = 1 << 30
+
+// mark is what a copy says of itself.
+type mark struct {
+	CopiedAt   int64
+	Through    int64
+	Node, Host string
+	File       string
+}
+
+// write marks the database in one transaction, and fills in Through. One that is
+// marked already keeps what it says, apart from the file.
+func (m *mark) write(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRowContext(ctx, sqlNewest).Scan(&m.Through)
+	for _, query := range []string{sqlNoSessions, sqlNoOwners, sqlMarkTable} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, query)
+		}
+	}
+	if err == nil {
+		_, err = tx.ExecContext(ctx, sqlSetMark, m.CopiedAt, m.Through, m.Node, m.Host, m.File)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// read reads the mark of a database; false: it has none.
+func (m *mark) read(ctx context.Context, db queryer) (bool, error) {
+	var one int
+	if err := db.QueryRowContext(ctx, sqlMarked).Scan(&one); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return false, err
+	}
+	err := db.QueryRowContext(ctx, sqlReadMark).Scan(&m.CopiedAt, &m.Through, &m.Node, &m.Host, &m.File)
+	return err == nil, err
+}
+
+// adopt makes a copy that is opened for the first time a store of its own: with an
+// id of its own, and event ids beyond those that the box which it came from may
+// have given since. It warns, once: that box must not run any more.
+func (s *Store) adopt(ctx context.Context, w *writer) error {
+	var m mark
+	marked, err := m.read(ctx, w.conn)
+	if err != nil || !marked {
+		return err
+	}
+	if err := w.begin(s.millis()); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{{sqlNoSessions, nil}, {sqlNoOwners, nil}, {sqlOwnID, nil}, {sqlFirstSeq, nil}, {sqlSkipSeqs, []any{seqGap}}, {sqlUnmark, nil}} {
+		if _, err := w.exec(step.query, step.args...); err != nil {
+			w.rollback()
+			return fmt.Errorf("adopt a copy of another store: %w", err)
+		}
+	}
+	if err := w.commit(); err != nil {
+		w.rollback()
+		return fmt.Errorf("adopt a copy of another store: %w", err)
+	}
+	at := time.UnixMilli(m.CopiedAt).UTC().Format(time.RFC3339)
+	s.log.WarnContext(ctx, "store restored from a backup; the box it came from must be stopped",
+		"from", m.File, "of", at, "node", m.Node, "host", m.Host, "through_seq", m.Through,
+		"next_step", "stop that box for good before this one runs: two would hold each connection twice")
+	return nil
+}
