@@ -38,7 +38,26 @@ type Options struct {
 	// OnSession is called with the id of a session that is about to be opened: keep
 	// it durably as the next process's Previous. An error delays the opening.
 	OnSession func(id string) error
+	Observer  Observer // default: nobody is told
 }
+
+// Observer is told of what people may want to know, as it happens. Its methods do
+// not block: the first and the last are called by the loop that everything waits for.
+type Observer interface {
+	// Link: the state of an installation's link changed, or its reason did. The
+	// zero State before stands for one that was not known.
+	Link(was, now LinkStatus)
+	// Notice: a channel told of something that needs no restart, such as a gap.
+	Notice(installation, code, words string)
+	// Store: the store takes nothing, and why; nil: it takes everything again.
+	Store(err error)
+}
+
+type nobody struct{}
+
+func (nobody) Link(LinkStatus, LinkStatus)   {}
+func (nobody) Notice(string, string, string) {}
+func (nobody) Store(error)                   {}
 
 // Connect is how channels reach the network.
 type Connect struct {
@@ -73,6 +92,9 @@ func (o *Options) defaults() error {
 	}
 	if o.OnSession == nil {
 		o.OnSession = func(string) error { return nil }
+	}
+	if o.Observer == nil {
+		o.Observer = nobody{}
 	}
 	if o.Connect.Dial == nil {
 		d := &net.Dialer{KeepAlive: 30 * time.Second}

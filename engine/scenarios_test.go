@@ -37,6 +37,7 @@ var scenarios = []struct {
 	{"a one-way partition disconnects before expiry", oneWayPartition},
 	{"unsafe intervals are refused, and the defaults are safe", unsafeIntervals},
 	{"no token appears in any log line", noTokenInLogs},
+	{"what happens to links, and to the store, is observed in order", observesInOrder},
 	{"a panic in build, run, send or a goroutine ends its term and nothing else", panicsAreIsolated},
 	{"a Run that ignores its context is cut off and counted", deafRun},
 	{"a hung list delays nothing that runs", hungList},
@@ -59,7 +60,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 40
+	const promised = 41
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}

@@ -74,8 +74,11 @@ func (s *Supervisor) noteNode() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.node.sick != nil && s.core.sick == nil {
-		s.statuses.poke() // what was kept in memory can be written now
+	if was, is := s.node.sick != nil, s.core.sick != nil; was != is {
+		s.o.Observer.Store(s.core.sick)
+		if was {
+			s.statuses.poke() // what was kept in memory can be written now
+		}
 	}
 	s.node.session, s.node.sick, s.node.draining = session, s.core.sick, s.core.draining
 	s.node.held, s.node.leaked = s.core.holding, s.core.leaked
@@ -106,6 +109,7 @@ func (s *Supervisor) setStatus(a actStatus) {
 	s.mu.Unlock()
 	s.statuses.poke()
 	s.tell(was, st)
+	s.o.Observer.Link(was, st)
 }
 
 // tell logs what an operator wants to know of a change of state.

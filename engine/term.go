@@ -245,7 +245,10 @@ func said(info channel.Info, attrs ...any) []any {
 
 func (t *term) Alive() { t.alive.Store(int64(t.s.o.Clock.Boot())) }
 
-func (t *term) Notice(code, words string) { t.log.Warn("notice", "code", code, "detail", words) }
+func (t *term) Notice(code, words string) {
+	t.log.Warn("notice", "code", code, "detail", words)
+	t.s.o.Observer.Notice(t.row.ID, code, words)
+}
 
 func (t *term) Ask(ctx context.Context, e channel.Event) (json.RawMessage, bool) {
 	if t.gate.pass() != nil {
