@@ -110,6 +110,14 @@ func (q *announcements) remove(a *announcement) {
 	}
 }
 
+// hurry lets what waits after a failure go at once.
+func (q *announcements) hurry() {
+	q.due, q.fails = time.Time{}, 0
+	for _, a := range q.waiting {
+		a.due = time.Time{}
+	}
+}
+
 // next returns the one that is to be sent now, or else how long to wait for it.
 // The first waits for itself; after quickTries of its own fault the others pass it.
 func (q *announcements) next(now time.Time) (*announcement, time.Duration) {
@@ -206,30 +214,32 @@ func rest(ctx context.Context, d time.Duration, more <-chan struct{}) bool {
 func (d *Dispatcher) announceOnce(ctx context.Context, t *target, q *announcements, a *announcement) {
 	d.mu.Lock()
 	if a.body == nil {
-		a.body = sealSystem(a, d.opts.Node, q.missed)
+		a.body = sealSystem(a, d.node, q.missed)
 		q.missed = 0
 	}
-	attempt := a.tries + 1
+	attempt, with := a.tries+1, t.setup
+	with.calls++
 	d.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, t.Timeout)
+	limited, cancel := context.WithTimeout(ctx, with.Timeout)
 	defer cancel()
-	r := d.deliver(limited, &pick{target: t}, Delivery{
+	r := d.deliver(limited, &pick{target: t, setup: with}, Delivery{
 		ID: a.webhookID, EventID: a.id, Type: a.Type, Installation: a.About.ID, Attempt: attempt, Envelope: a.body,
 	})
 	now := time.Now()
 	var says []func()
 	d.mu.Lock()
-	if ctx.Err() == nil {
+	d.ended(with)
+	if ctx.Err() == nil && t.setup == with {
 		t.note(r, at(now))
 	}
-	switch r.Outcome {
-	case Taken:
+	switch {
+	case r.Outcome == Taken:
 		q.fails = 0
 		q.remove(a)
-	case Aborted:
-	case Gone:
+	case r.Outcome == Aborted, t.setup != with: // it is called in another way now
+	case r.Outcome == Gone:
 		says = append(says, d.disable(ctx, t, r, at(now)))
-	case Down:
+	case r.Outcome == Down:
 		q.fails++
 		q.due = now.Add(max(r.After, probeWait(q.fails, d.random)))
 	default:

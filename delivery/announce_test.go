@@ -256,6 +256,31 @@ func TestAnnounce(t *testing.T) {
 		})
 	})
 
+	t.Run("what waits for a target goes at once when the target is changed, and is forgotten when it is removed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			old, other, w := &fakeSink{answer: func(context.Context, Delivery) Result { return Result{Outcome: Gone, Reason: "answered 410"} }}, &fakeSink{}, &watcher{}
+			gone := &fakeSink{answer: alwaysDown}
+			target := func(name string, s Sink) Target { return Target{Name: name, Sink: s, Events: []string{"system.*"}} }
+			b := start(t, newOutbox(), Options{Observer: w}, target("app", old), target("gone", gone))
+			b.Announce(said("system.node", "a"))
+			time.Sleep(time.Minute)
+			c, err := b.Prepare(Settings{Targets: []Target{target("app", other)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Apply()
+			synctest.Wait()
+			same(t, "sent to the new one", len(other.got()), 1)
+			same(t, "under the old id", other.tries()[0].ID, old.tries()[0].ID)
+			tries := len(gone.tries())
+			time.Sleep(time.Hour)
+			same(t, "sent to the removed one", len(gone.tries()), tries)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			sameList(t, "changes", w.changes, []TargetChange{{"app", Closed, Disabled, "answered 410", stepAgain}, {"app", Disabled, Closed, "", ""}, {"gone", Closed, Unknown, "", stepStart}})
+		})
+	})
+
 	t.Run("a sink that panics costs one attempt", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0

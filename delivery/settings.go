@@ -100,6 +100,7 @@ func (c *Change) Apply() (added, changed, removed []string) {
 	slices.Sort(removed)
 	d.routing.Store(d.route(c.settings.Default))
 	d.ring(d.dispatch)
+	d.ring(d.announce)
 	d.mu.Unlock()
 	for _, s := range idle {
 		_ = s.Close() // of connections that nobody uses any more
@@ -123,7 +124,12 @@ func (d *Dispatcher) replace(t *target, s *setup) []io.Closer {
 	was, now := t.setup, now()
 	t.setup = s
 	d.alarms.stop(&t.alarm)
-	t.circuit, t.health, t.second = circuit{state: Closed, since: now}, health{}, nil
+	t.health, t.second = health{}, nil
+	d.shift(t, circuit{state: Closed, since: now})
+	if q := d.announced[t.Name]; q != nil {
+		q.hurry()
+		d.ring(q.more)
+	}
 	for _, h := range d.holds {
 		w := h.windows[t]
 		switch {
@@ -145,7 +151,8 @@ func (d *Dispatcher) replace(t *target, s *setup) []io.Closer {
 // after the lock.
 func (d *Dispatcher) dismiss(t *target) []io.Closer {
 	d.alarms.stop(&t.alarm)
-	t.circuit, t.second = circuit{state: Unknown}, nil
+	t.second = nil
+	d.shift(t, circuit{state: Unknown})
 	for _, h := range d.holds {
 		if w := h.windows[t]; w != nil {
 			h.abandon(w)
