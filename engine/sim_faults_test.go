@@ -31,13 +31,22 @@ func (w *world) plan() {
 	}
 }
 
+// strike puts one fault of the plan on the queue, unless the run is to do without it.
+func (w *world) strike(d time.Duration, f func()) {
+	i := w.planned
+	w.planned++
+	if !w.without[i] {
+		w.after(d, f)
+	}
+}
+
 // planEdge cuts one node off, twice, while it is as late and as slow to close
 // its sockets as the margin allows.
 func (w *world) planEdge() {
 	n := w.nodes[0]
 	w.slowKills = true
 	for i := range 2 {
-		w.after(time.Duration(10+70*i)*time.Second+w.upTo(10*time.Second), func() {
+		w.strike(time.Duration(10+70*i)*time.Second+w.upTo(10*time.Second), func() {
 			w.fault("edge: %s is cut off for 50s, late and slow to close", n.name)
 			n.deaf, n.starved, n.lag = true, true, clockSlack-w.upTo(clockSlack/50)
 			w.after(50*time.Second, func() { n.deaf, n.starved = false, false })
@@ -48,13 +57,13 @@ func (w *world) planEdge() {
 // planChurn changes people's minds while the store answers late.
 func (w *world) planChurn() {
 	for _, n := range w.nodes {
-		w.after(10*time.Second, func() {
+		w.strike(10*time.Second, func() {
 			w.fault("churn: the store answers %s late", n.name)
 			n.slow = 9 * time.Second
 		})
 	}
 	for range 60 {
-		w.after(10*time.Second+w.upTo(simFaultsFor-20*time.Second), w.churn)
+		w.strike(10*time.Second+w.upTo(simFaultsFor-20*time.Second), w.churn)
 	}
 }
 
@@ -67,10 +76,10 @@ func (w *world) planMix() {
 			n = w.nodes[w.rand.IntN(len(w.nodes))]
 		}
 		at := 5*time.Second + w.upTo(simFaultsFor-5*time.Second)
-		w.after(at, w.someFault(n))
+		w.strike(at, w.someFault(n))
 	}
 	for range w.rand.IntN(40) {
-		w.after(w.upTo(simFaultsFor), w.churn)
+		w.strike(w.upTo(simFaultsFor), w.churn)
 	}
 }
 

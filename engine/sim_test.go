@@ -36,7 +36,7 @@ func TestSimulationHoldsItsPromises(t *testing.T) {
 		w := newWorld(seed, none)
 		w.run()
 		if len(w.violations) > 0 && bad.Add(1) <= 5 {
-			said.Store(seed, w.report())
+			said.Store(seed, shrunk(w).report())
 		}
 	})
 	said.Range(func(_, report any) bool { t.Error(report); return true })
@@ -68,8 +68,15 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 				}
 			})
 			if found.Load() == 0 {
-				t.Errorf("got no violation in %d seeds, want one", within)
+				t.Fatalf("got no violation in %d seeds, want one", within)
 			}
+			w := newWorld(found.Load(), c.bug)
+			w.run()
+			s := shrunk(w)
+			if len(s.violations) == 0 || len(s.faults) > len(w.faults) {
+				t.Errorf("got %d violations of %d faults after shrinking, want some, of no more than %d faults", len(s.violations), len(s.faults), len(w.faults))
+			}
+			t.Logf("of %d faults %d are enough: %s", len(w.faults), len(s.faults), s.report())
 		})
 	}
 }
@@ -107,6 +114,24 @@ func eachSeed(first uint64, n int, f func(seed uint64)) {
 		})
 	}
 	wg.Wait()
+}
+
+// shrunk repeats a failed run without each fault that it fails without, too, so that
+// its report names little else than the reason. A run with fewer faults takes other
+// turns: what it ends in is a violation, if not the same one.
+func shrunk(w *world) *world {
+	without := map[int]bool{}
+	for i := range w.planned {
+		without[i] = true
+		fewer := newWorldWithout(w.seed, w.bug, without)
+		fewer.run()
+		if len(fewer.violations) == 0 {
+			delete(without, i)
+			continue
+		}
+		w = fewer
+	}
+	return w
 }
 
 func (w *world) report() string {

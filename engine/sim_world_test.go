@@ -23,6 +23,8 @@ type world struct {
 	nodes []*simNode
 	conns map[string][]*simConn // live sockets by installation, as the platform sees them
 
+	planned    int          // faults of the plan
+	without    map[int]bool // those of them that this run leaves out
 	faults     []string
 	violations []string
 	broken     int // violations of safety; the others are of liveness
@@ -35,8 +37,10 @@ const (
 	simQuietFor  = 150 * time.Second // every fault healed: all must be well at its end
 )
 
-func newWorld(seed uint64, bug planted) *world {
-	w := &world{seed: seed, rand: rand.New(rand.NewPCG(seed, 0x1ea5e)), bug: bug, hash: fnv.New64a(), conns: map[string][]*simConn{}}
+func newWorld(seed uint64, bug planted) *world { return newWorldWithout(seed, bug, nil) }
+
+func newWorldWithout(seed uint64, bug planted, without map[int]bool) *world {
+	w := &world{without: without, seed: seed, rand: rand.New(rand.NewPCG(seed, 0x1ea5e)), bug: bug, hash: fnv.New64a(), conns: map[string][]*simConn{}}
 	w.db = newSimStore(w)
 	w.sole = w.rand.IntN(5) == 0
 	nodes := 1
