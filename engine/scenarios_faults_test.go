@@ -80,6 +80,58 @@ func deafRun(r *rig) {
 	n.finish()
 }
 
+// deafFor keeps a term running, whatever it is told, until release is closed.
+func deafFor(release <-chan struct{}) rule {
+	return rule{run: func(_ context.Context, l *channel.Link) error {
+		l.Ready(channel.Info{})
+		<-release
+		return nil
+	}}
+}
+
+func wedgedForGood(r *rig) {
+	s := r.sole()
+	r.install(s, "acme", "calm")
+	release := make(chan struct{})
+	r.platform.set("acme", rule{run: func(_ context.Context, l *channel.Link) error {
+		l.Go(func() { <-release }) // Run itself returns
+		return errors.New("over")
+	}})
+	n := r.start("a", s)
+	r.within(5*time.Minute, "it is blocked", func() bool { return n.link("acme").State == engine.Blocked && n.link("acme").Reason == "wedged" })
+	pass(time.Minute)
+	if got := r.platform.runs("acme"); got != 3 {
+		r.Errorf("got %d runs, want 3", got)
+	}
+	if got := n.link("calm").State; got != engine.Connected {
+		r.Errorf("got %s of another installation, want it connected", got)
+	}
+	close(release)
+	n.finish()
+}
+
+func tooManyLeaks(r *rig) {
+	s := r.sole()
+	release := make(chan struct{})
+	r.install(s, "calm")
+	for i := range 9 {
+		id := fmt.Sprintf("deaf-%d", i)
+		r.install(s, id)
+		r.platform.set(id, deafFor(release))
+	}
+	n := r.start("a", s)
+	r.within(10*time.Second, "all connected", func() bool { return connected(n) == 10 })
+	for i := range 9 {
+		r.put(s, fmt.Sprintf("deaf-%d", i), "test", "2")
+	}
+	n.sup.Trigger()
+	r.within(time.Minute, "the node ended", func() bool { return n.sup.WaitWithTimeout(0) })
+	close(release)
+	if n.finish(); !fault.Is(n.err, fault.Temporary) {
+		r.Errorf("got %v, want a temporary fault, so that the service manager starts a fresh process", n.err)
+	}
+}
+
 func hungList(r *rig) {
 	s := r.sole()
 	r.install(s, "acme")

@@ -40,6 +40,8 @@ var scenarios = []struct {
 	{"what happens to links, and to the store, is observed in order", observesInOrder},
 	{"a panic in build, run, send or a goroutine ends its term and nothing else", panicsAreIsolated},
 	{"a Run that ignores its context is cut off and counted", deafRun},
+	{"one that does so three times is blocked, and shows it", wedgedForGood},
+	{"above eight of them the node drains and ends as a failure", tooManyLeaks},
 	{"a hung list delays nothing that runs", hungList},
 	{"one empty list drops nothing", emptyList},
 	{"skewed clocks change nothing", skewedClocks},
@@ -60,7 +62,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 41
+	const promised = 43
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}
