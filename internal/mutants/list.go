@@ -1,0 +1,95 @@
+package main
+
+// mutant takes one promise away.
+type mutant struct {
+	name     string // what is taken away, as the report says it
+	file     string
+	old, new string
+	pkg, run string   // the tests that must notice
+	args     []string // of the test binary
+}
+
+const (
+	engineTests   = "TestScenarios|TestSimulationHolds|TestKillSwitch|TestAcceptQueue|TestBackoff"
+	storeTests    = "TestStore"
+	deliveryTests = "TestSimulation|TestMarks|TestDrop|TestLanes|TestOutage|TestRetries"
+)
+
+var mutants = []mutant{
+	// When a node trusts itself.
+	{name: "a fence without its margin", file: "engine/timing.go", old: "- t.Margin", new: "",
+		pkg: "./engine", run: engineTests},
+	{name: "trust counted from the answer instead of from the request", file: "engine/core_session.go", old: "fence = in.sentAt.Add(c.o.timing.Trust())", new: "fence = c.now.Add(c.o.timing.Trust())",
+		pkg: "./engine", run: engineTests},
+	{name: "a gate that does not look at the clock", file: "engine/trust.go", old: "if !g.trust.valid(g.boot()) {", new: "if false {",
+		pkg: "./engine", run: engineTests},
+	{name: "a passed fence that waits its turn", file: "engine/core.go", old: "if c.session.open && c.now >= c.session.fence {", new: "if false {",
+		pkg: "./engine", run: engineTests},
+	{name: "a lost session that leaves its sockets open", file: "engine/core_session.go", old: "\t\tif u.term != nil {\n\t\t\tc.kill(u)\n\t\t}\n", new: "",
+		pkg: "./engine", run: engineTests},
+	{name: "a new session beside sockets of the old one", file: "engine/core_session.go", old: "if c.socketsOpen() {", new: "if false {",
+		pkg: "./engine", run: engineTests},
+	{name: "a reaper that believes a clock that stepped", file: "engine/core_session.go", old: "s.reapAt = c.now.Add(c.o.timing.TTL)", new: "",
+		pkg: "./engine", run: engineTests},
+	{name: "a dial just before the fence", file: "engine/core_dial.go", old: "c.session.fence.Sub(c.now) >= c.o.timing.RenewEvery", new: "true",
+		pkg: "./engine", run: engineTests},
+
+	// What becomes of a lease.
+	{name: "a lease that names us, adopted instead of released", file: "engine/core_list.go", old: "c.release(Held{u.id, l.Epoch})", new: "c.granted(Grant{ID: u.id, Epoch: l.Epoch})",
+		pkg: "./engine", run: engineTests},
+	{name: "a list believed over an operation that it overlapped", file: "engine/core_list.go", old: "overlapped := u.busy > 0 || u.touched >= c.list.seq", new: "overlapped := false",
+		pkg: "./engine", run: engineTests},
+	{name: "an empty list believed at once", file: "engine/core_list.go", old: "return missing > 0 && missing*2 > running", new: "return false",
+		pkg: "./engine", run: engineTests},
+	{name: "a term that begins beside the sockets of its predecessor", file: "engine/core_term.go", old: "if !t.closed { // never", new: "if false { // never",
+		pkg: "./engine", run: engineTests},
+	{name: "a channel that is never cut off", file: "engine/core_term.go", old: "	case goodbye:\n		c.kill(u)\n", new: "	case goodbye:\n		t.deadline = Never\n",
+		pkg: "./engine", run: engineTests},
+	{name: "a dial that registers after the kill", file: "engine/sockets.go", old: "	if dead {\n		c.abort()\n		return channel.ErrKilled\n	}\n", new: "	_ = dead\n",
+		pkg: "./engine", run: engineTests},
+	{name: "a wait above its cap", file: "engine/backoff.go", old: "high = min(limit, backoffBase<<shift)", new: "high = limit * 2",
+		pkg: "./engine", run: engineTests},
+	{name: "failures forgotten by a slow dial", file: "engine/core_term.go", old: "if up >= stableAfter {", new: "if true {",
+		pkg: "./engine", run: engineTests},
+
+	// The statements of SQLite.
+	{name: "a release that does not compare the epoch (SQLite)", file: "store/sqlite/lease.go", old: "UPDATE lease SET owner = NULL WHERE id = $1 AND epoch = $2 AND owner = $3", new: "UPDATE lease SET owner = NULL WHERE id = $1 AND $2 > 0 AND owner = $3",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a renewal with an expiry predicate (SQLite)", file: "store/sqlite/session.go", old: "expires_at = $2 WHERE session_id = $1 RETURNING seq", new: "expires_at = $2 WHERE session_id = $1 AND expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER) RETURNING seq",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a renewal that brings a dead session back (SQLite)", file: "store/sqlite/session.go", old: "`UPDATE session SET seq = seq + 1, expires_at = $2 WHERE session_id = $1 RETURNING seq`",
+		new: "`INSERT INTO session(session_id, instance_id, seq, expires_at, host, name, version, weight, draining, opened_at) VALUES ($1, $1, 1, $2, '', '', '', 1, 0, 0) ON CONFLICT (session_id) DO UPDATE SET seq = seq + 1, expires_at = $2 RETURNING seq`",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "an accept that does not ask for the owner's session (SQLite)", file: "store/sqlite/group.go", old: "owner = $3 AND run = $4\n   AND EXISTS (SELECT 1 FROM session WHERE session_id = $3)`", new: "owner = $3 AND run = $4`",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "an accept of an earlier term (SQLite)", file: "store/sqlite/group.go", old: "owner = $3 AND run = $4\n", new: "owner = $3 AND $4 >= 0\n",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "an accept of an earlier epoch (SQLite)", file: "store/sqlite/group.go", old: "epoch = $2 AND owner = $3 AND run = $4\n", new: "$2 > 0 AND owner = $3 AND run = $4\n",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a mark that does not compare the epoch (SQLite)", file: "store/sqlite/group.go", old: "epoch = $2 AND owner = $3\n", new: "$2 > 0 AND owner = $3\n",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a claim for a session that drains (SQLite)", file: "store/sqlite/lease.go", old: "AND m.draining = 0", new: "",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a claim that takes what is held (SQLite)", file: "store/sqlite/lease.go", old: "   AND (owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = lease.owner))\n", new: "",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a grant whose epoch may repeat (SQLite)", file: "store/sqlite/lease.go", old: "epoch = max(epoch + 1, $3)", new: "epoch = $3",
+		pkg: "./store/sqlite", run: storeTests},
+	{name: "a term that does not raise the run (SQLite)", file: "store/sqlite/lease.go", old: "SET run = run + 1 WHERE", new: "SET run = run WHERE",
+		pkg: "./store/sqlite", run: storeTests},
+
+	// From the platform to the disk, and on to the program.
+	{name: "an acknowledgement of what was not stored", file: "channel/inbox.go", old: "err != nil && !errors.Is(err, ErrTooLarge) {", new: "false {",
+		pkg: "./channel/websocket", run: "TestAFailedCommit|TestSuite"},
+	{name: "a delivered mark that is not kept", file: "delivery/settle.go", old: "m.State, m.Error = Delivered, \"\"", new: "m.State, m.Error = Pending, \"\"",
+		pkg: "./delivery", run: deliveryTests},
+	{name: "attempts that an outage used up, not given back", file: "delivery/circuit.go", old: "		d.giveBack(t, s, now)\n", new: "		_ = s\n",
+		pkg: "./delivery", run: deliveryTests},
+	{name: "an event that comes back behind its successors", file: "delivery/lane.go", old: "for i > 0 && l.entries[i-1].seq > e.seq {", new: "for false {",
+		pkg: "./delivery", run: deliveryTests},
+	{name: "a shutdown that counts as an attempt", file: "delivery/circuit.go", old: "	case r.Outcome == Aborted:\n		if p.probe {\n			d.ring(d.dispatch)\n		}\n		return false, nil\n", new: "	case r.Outcome == Aborted:\n		return true, nil\n",
+		pkg: "./delivery", run: deliveryTests},
+	{name: "a call before the outcome of the last one is stored", file: "delivery/lane.go", old: "len(l.entries) > 0 && !l.entries[0].marking && l.entries[0].due <= now", new: "len(l.entries) > 0 && l.entries[0].due <= now",
+		pkg: "./delivery", run: deliveryTests},
+	{name: "an outcome stored for a lease that was dropped", file: "delivery/marker.go", old: "slices.DeleteFunc(d.outcomes, func(o *outcome) bool { return o.hold == h })", new: "slices.DeleteFunc(d.outcomes, func(*outcome) bool { return false })",
+		pkg: "./delivery", run: deliveryTests},
+}
