@@ -97,7 +97,7 @@ func (m mutant) try(ctx context.Context) (string, error) {
 	switch {
 	case err == nil:
 		return "", errors.New("survived")
-	case !errors.As(err, &exit) || bytes.Contains(said.Bytes(), []byte("[build failed]")):
+	case !errors.As(err, &exit) || unbuilt.Match(said.Bytes()):
 		return "", fmt.Errorf("does not build: %s", firstLine(said.String()))
 	}
 	if found := failed.FindAllStringSubmatch(said.String(), -1); found != nil {
@@ -108,6 +108,9 @@ func (m mutant) try(ctx context.Context) (string, error) {
 
 // within bounds the tests of one mutant: one that makes them hang was not noticed.
 const within = 5 * time.Minute
+
+// unbuilt is what go test says of a source that does not compile.
+var unbuilt = regexp.MustCompile(`\[(build|setup) failed\]`)
 
 // failed is the name of a test that failed; the last of them is the innermost.
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
