@@ -75,6 +75,7 @@ type announcement struct {
 	tries         int
 	due           time.Time
 	body          []byte // sealed at the first attempt, the same for all
+	missed        int    // that body tells of
 }
 
 // announcements are those that wait for one target.
@@ -83,6 +84,7 @@ type announcements struct {
 	waiting  []*announcement
 	missed   int           // gave way, and nobody was told yet
 	speaking bool          // a goroutine is at it
+	flying   *announcement // with a call; nil = none
 	fails    int           // attempts in a row that did not reach it
 	due      time.Time     // not before
 	more     chan struct{} // one has come
@@ -90,15 +92,20 @@ type announcements struct {
 
 func (q *announcements) add(a *announcement) {
 	q.waiting = append(q.waiting, a)
-	if len(q.waiting) > announceMax {
+	if len(q.waiting) <= announceMax {
+		return
+	}
+	if q.waiting[0] != q.flying {
 		q.drop(q.waiting[0])
+	} else {
+		q.drop(q.waiting[1])
 	}
 }
 
-// drop gives one up.
+// drop gives one up, and with it what it was to tell of others.
 func (q *announcements) drop(a *announcement) {
 	q.remove(a)
-	q.missed++
+	q.missed += 1 + a.missed
 }
 
 func (q *announcements) remove(a *announcement) {
@@ -214,11 +221,12 @@ func rest(ctx context.Context, d time.Duration, more <-chan struct{}) bool {
 func (d *Dispatcher) announceOnce(ctx context.Context, t *target, q *announcements, a *announcement) {
 	d.mu.Lock()
 	if a.body == nil {
-		a.body = sealSystem(a, d.node, q.missed)
-		q.missed = 0
+		a.missed, q.missed = q.missed, 0
+		a.body = sealSystem(a, d.node)
 	}
 	attempt, with := a.tries+1, t.setup
 	with.calls++
+	q.flying = a
 	d.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, with.Timeout)
 	defer cancel()
@@ -229,6 +237,7 @@ func (d *Dispatcher) announceOnce(ctx context.Context, t *target, q *announcemen
 	var says []func()
 	d.mu.Lock()
 	d.ended(with)
+	q.flying = nil
 	if ctx.Err() == nil && t.setup == with {
 		t.note(r, at(now))
 	}
@@ -259,12 +268,12 @@ func (d *Dispatcher) announceOnce(ctx context.Context, t *target, q *announcemen
 }
 
 // sealSystem makes the body that targets receive of an announcement.
-func sealSystem(a *announcement, node Node, missed int) []byte {
+func sealSystem(a *announcement, node Node) []byte {
 	env := struct {
 		Type      string     `json:"type"`
 		Timestamp string     `json:"timestamp"`
 		Data      systemData `json:"data"`
-	}{a.Type, stamp(a.Time), systemData{ID: a.id, Node: node, Missed: missed, System: a.System}}
+	}{a.Type, stamp(a.Time), systemData{ID: a.id, Node: node, Missed: a.missed, System: a.System}}
 	if o := a.About; o.ID != "" {
 		env.Data.Installation = &installation{o.ID, o.Type, o.Labels}
 	}
