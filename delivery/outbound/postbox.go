@@ -28,8 +28,9 @@ type Item struct {
 type End struct {
 	Term    channel.Term
 	Seq     int64
-	State   State         // Queued: it surely was not sent; try again after Wait
+	State   State         // Queued: it is tried again after Wait
 	Count   bool          // whether the try counts as an attempt
+	Doubt   bool          // Queued only: it may have been sent all the same, and is tried again because the platform drops the second
 	Wait    time.Duration // Queued only
 	Error   string        // why it was not sent, in the platform's words, redacted
 	Receipt []byte        // Sent only, see EncodeReceipt
@@ -50,7 +51,8 @@ type Postbox interface {
 	// message's time is over by the store's clock, which was written instead.
 	BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error)
 	// EndSending writes what became of a message that is Sending, whoever began; to
-	// Expired, of one that is Queued. ErrFenced, ErrSettled.
+	// Expired, of one that is Queued. One that was in doubt once is Unknown instead of
+	// Expired, whoever lets it expire. ErrFenced, ErrSettled.
 	EndSending(ctx context.Context, e End) error
 }
 

@@ -20,8 +20,10 @@ const (
 	sqlTakeUp = `SELECT state, epoch, expires_at, id, installation_id, op, conversation, thread, message_id, body
   FROM message WHERE seq = $1 AND lease_id = $2`
 	sqlBegin = `UPDATE message SET state = 1, epoch = $2, next_attempt = 0 WHERE seq = $1`
-	// From is 0 for what expires and 1 for what was sent or not.
-	sqlEnd = `UPDATE message SET state = $4, epoch = $5, attempts = attempts + $6, next_attempt = $7, last_error = $8, receipt = $9, ended_at = $10
+	// From is 0 for what expires and 1 for what was sent or not. What may have been
+	// sent before does not expire: it is unknown.
+	sqlEnd = `UPDATE message SET state = CASE WHEN $4 = 4 AND doubt = 1 THEN 5 ELSE $4 END, epoch = $5, attempts = attempts + $6, next_attempt = $7,
+       last_error = $8, receipt = $9, ended_at = $10, doubt = max(doubt, $11)
  WHERE seq = $1 AND lease_id = $2 AND state = $3`
 )
 
@@ -156,6 +158,6 @@ func end(g *group, e outbound.End) (bool, error) {
 	} else {
 		next = g.w.now + e.Wait.Milliseconds()
 	}
-	n, err := g.w.affected(sqlEnd, e.Seq, e.Term.Installation, int(from), int(e.State), e.Term.Epoch, count, next, e.Error, string(e.Receipt), ended)
+	n, err := g.w.affected(sqlEnd, e.Seq, e.Term.Installation, int(from), int(e.State), e.Term.Epoch, count, next, e.Error, string(e.Receipt), ended, e.Doubt)
 	return n > 0, err
 }

@@ -15,7 +15,7 @@ const (
 	unheld = ` AND NOT EXISTS (SELECT 1 FROM lease l JOIN session s ON s.session_id = l.owner WHERE l.id = message.lease_id)`
 	// What was being sent when its holder died may have been sent.
 	sqlStranded  = `SELECT seq FROM message INDEXED BY message_waiting WHERE state < 2 AND expires_at <= $1` + unheld + ` ORDER BY seq LIMIT $2`
-	sqlEndStrand = `UPDATE message SET state = CASE state WHEN 0 THEN 4 ELSE 5 END, ended_at = $2,
+	sqlEndStrand = `UPDATE message SET state = CASE state + doubt WHEN 0 THEN 4 ELSE 5 END, ended_at = $2,
        last_error = CASE state WHEN 0 THEN last_error ELSE $3 END
  WHERE seq IN (SELECT value FROM json_each($1)) AND state < 2` + unheld
 

@@ -229,6 +229,29 @@ func (r *runner) postbox(t *testing.T) {
 		w.is("state", "out_1", "expired")
 	})
 
+	r.promise(t, "what may have been sent before is unknown when its time is over, whoever finds that", func(w *world) {
+		s := w.node()
+		term := w.hold("i")
+		for n := range 3 {
+			seq := w.sending(term, n)
+			w.must(s.EndSending(w.ctx, outbound.End{Term: term, Seq: seq, Doubt: true}))
+			_, err := s.BeginSending(w.ctx, term, seq)
+			w.must(err)
+			w.must(s.EndSending(w.ctx, outbound.End{Term: term, Seq: seq})) // surely not, this time
+		}
+		all := w.outgoing("i")
+		w.must(s.EndSending(w.ctx, outbound.End{Term: term, Seq: all[0].Seq, State: outbound.Expired}))
+		w.is("ended by its holder", "out_0", "unknown")
+		w.clock.Step(15 * time.Minute)
+		_, err := s.BeginSending(w.ctx, term, all[1].Seq)
+		want(w, "taken up", errors.Is(err, outbound.ErrExpired), true)
+		w.is("found when it was taken up", "out_1", "unknown")
+		w.must(s.EndSession(w.ctx, "a"))
+		_, err = s.Sweep(w.ctx, week())
+		w.must(err)
+		w.is("ended by the sweeper", "out_2", "unknown")
+	})
+
 	r.write(t, "a holder lets expire what waits, and nothing that is being sent", func(w *world) {
 		s := w.node()
 		term := w.hold("i")

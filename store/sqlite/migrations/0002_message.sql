@@ -14,6 +14,7 @@ CREATE TABLE message (
   state           INTEGER NOT NULL DEFAULT 0,
   epoch           INTEGER NOT NULL DEFAULT 0,   -- under which it was last written
   attempts        INTEGER NOT NULL DEFAULT 0,
+  doubt           INTEGER NOT NULL DEFAULT 0,   -- an earlier try may have been taken
   next_attempt    INTEGER NOT NULL DEFAULT 0,
   last_error      TEXT    NOT NULL DEFAULT '',
   receipt         TEXT    NOT NULL DEFAULT '',
