@@ -92,6 +92,7 @@ type Options struct {
 	Holder  string  // who holds the store, when it is not this process
 	Process Process // nil unless Running
 	Tasks   Tasks   // nil where none can be run
+	Backups Backups // nil where none can be made
 	Version Version
 	// FingerprintKey is made from the store's id. See channel.Config.Fingerprint.
 	FingerprintKey []byte
@@ -157,6 +158,7 @@ func (a *API) routes() {
 
 		"GET /v1/tasks":             a.listTasks,
 		"POST /v1/tasks/{name}/run": a.runTask,
+		"POST /v1/backups":          a.makeBackup,
 		"GET /v1/nodes":             a.listNodes,
 
 		"/": a.nowhere,

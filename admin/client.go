@@ -30,7 +30,7 @@ var errMute = fmt.Errorf("the process does not answer within %v, though its sock
 
 // Client asks the handlers over any way in. Its errors have the kind that the
 // handler's had. A call of another process is bounded by ten seconds, apart from
-// what has no end of its own, a tail and the run of a task; a call of this one by
+// what has no end of its own, a tail, the run of a task and a backup; a call of this one by
 // its context alone.
 type Client struct {
 	http   *http.Client
@@ -273,6 +273,16 @@ func (c *Client) RunTask(ctx context.Context, name string) (Task, error) {
 	}
 	var t Task
 	return t, c.exchange(ctx, http.MethodPost, "/v1/tasks/"+url.PathEscape(name)+"/run", nil, nil, &t)
+}
+
+// MakeBackup has the answering process write a backup to path, or to a dated name
+// where path is "", and returns when it has ended, however long that takes.
+func (c *Client) MakeBackup(ctx context.Context, path string) (Backup, error) {
+	if _, err := c.Version(ctx); err != nil {
+		return Backup{}, err
+	}
+	var b Backup
+	return b, c.exchange(ctx, http.MethodPost, "/v1/backups", backupOrder{Path: path}, nil, &b)
 }
 
 // Nodes lists the live sessions.

@@ -18,20 +18,23 @@ import (
 func chores(current func() *config.Config, s store.Store, log *slog.Logger) (*loop.Group, error) {
 	c := current()
 	tasks := []*chore{
-		{name: "sweeper", every: c.Tasks.Sweeper.Every, do: func(ctx context.Context) (string, error) {
+		{name: "sweeper", every: c.Tasks.Sweeper.Every.Std(), do: func(ctx context.Context) (string, error) {
 			swept, err := s.Sweep(ctx, retention(current()))
 			return swept.String(), err
 		}},
-		{name: "upkeep", every: c.Tasks.Upkeep.Every, do: func(ctx context.Context) (string, error) {
+		{name: "upkeep", every: c.Tasks.Upkeep.Every.Std(), do: func(ctx context.Context) (string, error) {
 			tended, err := s.Upkeep(ctx)
 			return tendedWords(tended), err
 		}},
-		{name: "self-audit", every: c.Tasks.SelfAudit.Every, do: (&audit{store: s, log: log}).run},
+		{name: "self-audit", every: c.Tasks.SelfAudit.Every.Std(), do: (&audit{store: s, log: log}).run},
+	}
+	if b, ok := s.(store.Backer); ok || s == nil {
+		tasks = append(tasks, backupChore(current, b))
 	}
 	var all []loop.Task
 	for _, t := range tasks {
 		t.store = s
-		all = append(all, loop.Task{Name: t.name, Every: t.every.Std(), Cycle: t.cycle})
+		all = append(all, loop.Task{Name: t.name, Every: t.every, Cycle: t.cycle})
 	}
 	g, err := loop.NewGroup(loop.Standard(), log, all...)
 	if err != nil {
@@ -49,7 +52,7 @@ func retention(c *config.Config) maintenance.Retention {
 // to do writes nothing: at rest the disk rests.
 type chore struct {
 	name  string
-	every config.Duration
+	every time.Duration
 	do    func(context.Context) (done string, err error) // done: "" = there was nothing to do
 	store admin.Store
 

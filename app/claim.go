@@ -59,7 +59,8 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 	for waited := false; ; waited = true {
 		began := time.Now()
 		s, err := store.Open(ctx, url, store.Options{
-			DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Log: log,
+			DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS,
+			Backups: backupsDir(c), Log: log,
 		})
 		var locked *sqlite.LockedError
 		switch {

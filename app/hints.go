@@ -12,7 +12,7 @@ import (
 // later are commands that people will look for and that are not in this version.
 var later = []string{
 	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages",
-	"targets", "keys", "tokens", "secrets", "backup", "restore", "migrate", "store",
+	"targets", "keys", "tokens", "secrets", "migrate", "store",
 }
 
 // otherwise are the words of other programs, and what they are called here: a

@@ -139,7 +139,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		if err := makeDataDir(c); err != nil {
 			return err
 		}
-		s, err := store.Open(ctx, url, store.Options{DataDir: string(c.Node.DataDir), Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Log: log})
+		s, err := store.Open(ctx, url, store.Options{DataDir: string(c.Node.DataDir), Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Backups: backupsDir(c), Log: log})
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		if err != nil {
 			return err
 		}
-		o.Store, o.Tasks = s, once{tasks}
+		o.Store, o.Tasks, o.Backups = s, once{tasks}, backupsOf(s, fixed(c))
 	default:
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return notRunning("there is no store " + path + " yet")

@@ -132,7 +132,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Backups: backupsOf(n.store, n.config.Load), Log: log}))
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
 	delivering := start(ctx, n.dispatcher.Run)

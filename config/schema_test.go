@@ -64,7 +64,7 @@ func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 		target.command target.batch target.gzip target.client_cert target.client_key
 		installation.interactions
 		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key health.ping_url
-		retention.audit tasks.key_reload.every tasks.config_reload.every tasks.backup.every`)
+		retention.audit tasks.key_reload.every tasks.config_reload.every`)
 	var got []string
 	keysOf(configType, "", false, func(path string, _ field, later bool) {
 		if later {

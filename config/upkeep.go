@@ -1,5 +1,7 @@
 package config
 
+import "time"
+
 // Admin is the table [admin].
 type Admin struct {
 	// Listen is where the HTTP API listens, an address or a list of them.
@@ -49,7 +51,7 @@ type Tasks struct {
 	// ConfigReload applies a changed file.
 	ConfigReload Task `toml:"config_reload" later:"true"`
 	// Backup copies the database.
-	Backup Task `toml:"backup" later:"true"`
+	Backup Backup `toml:"backup"`
 }
 
 // Sweeper is the table [tasks.sweeper].
@@ -71,6 +73,27 @@ type Upkeep struct {
 type SelfAudit struct {
 	// Every is the time between two cycles. Default 10 min.
 	Every Duration `toml:"every" default:"10m" positive:"true"`
+}
+
+// Backup is the table [tasks.backup].
+type Backup struct {
+	// Every is the time between two backups; where nothing has changed, none is made.
+	// Default: none are made; 24 h once dir is set.
+	Every Duration `toml:"every"`
+	// Keep is how many of them stay, the newest ones. Default 7.
+	Keep int `toml:"keep" default:"7" min:"1" max:"1000"`
+	// Dir is the folder that they are in, on another disk at best; one that is set must
+	// be there. Default: backups in node.data_dir.
+	Dir Path `toml:"dir"`
+}
+
+// Interval is the time between two backups; 0 = none are made by themselves: they
+// take the database's room again, once for each that is kept.
+func (b Backup) Interval() time.Duration {
+	if b.Every == 0 && b.Dir != "" {
+		return 24 * time.Hour
+	}
+	return b.Every.Std()
 }
 
 // Task is the table of a task of a later version.

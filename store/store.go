@@ -42,12 +42,26 @@ type Store interface {
 
 var _ Store = (*sqlite.Store)(nil)
 
+// Backer is a store that copies itself while it works. A server's is copied with
+// the server's own tools.
+type Backer interface {
+	// Backup writes a copy to path, which must not exist; see sqlite.Store.Backup.
+	Backup(ctx context.Context, path string) (maintenance.Copied, error)
+	// BackupPath is the dated name, in dir, of a backup that is begun now.
+	BackupPath(dir string) string
+	// Rotate keeps a folder of dated backups; see sqlite.Store.Rotate.
+	Rotate(ctx context.Context, r maintenance.Rotation) (maintenance.Rotated, error)
+}
+
+var _ Backer = (*sqlite.Store)(nil)
+
 // Options of Open.
 type Options struct {
 	DataDir        string // remembers which store belongs there; see sqlite.Options
 	NewStore       bool   // begin anew although DataDir remembers a store
 	Name           string // the node's, for whoever finds the store locked
 	ForceNetworkFS bool   // SQLite on a network file system, too
+	Backups        string // where a damaged store's backups are; see sqlite.Options
 	Log            *slog.Logger
 }
 
@@ -59,7 +73,7 @@ func Open(ctx context.Context, url string, o Options) (Store, error) {
 		return nil, err
 	}
 	s, err := sqlite.Open(ctx, path, sqlite.Options{
-		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Log: o.Log,
+		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Backups: o.Backups, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what and where

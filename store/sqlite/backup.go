@@ -184,15 +184,15 @@ func (s *Store) copyError(path string, err error) error {
 	var copied *damagedCopyError
 	switch {
 	case errors.As(err, &copied):
-		return fault.Errorf(fault.Internal, "%w; look at the disk under %s and run: leasehold doctor --full", err, filepath.Dir(path))
+		return fault.Errorf(fault.Temporary, "%w; look at the disk under %s and run: leasehold doctor --full", err, filepath.Dir(path))
 	case damaged(err):
 		return s.judge(err)
 	case p == sqlite3.SQLITE_FULL || errors.Is(err, errNoSpace):
 		return fault.Errorf(fault.Full, "no room for the copy in %s: %w; free some space, or name another folder", filepath.Dir(path), err)
-	case p != 0 || errors.Is(err, fs.ErrPermission):
-		return fault.Errorf(fault.ReadOnly, "write the copy %s: %w; check its folder and the disk under it", path, err)
-	default:
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
+	default:
+		return fault.Errorf(fault.ReadOnly, "write the copy %s: %w; check its folder and the disk under it", path, err)
 	}
 }
 

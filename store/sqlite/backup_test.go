@@ -161,7 +161,7 @@ func TestBackup(t *testing.T) {
 	t.Run("a copy that is damaged on its way says nothing about the database", func(t *testing.T) {
 		s := openTest(t, Options{})
 		err := s.copyError("/x/copy.db", &damagedCopyError{"a page is wrong"})
-		want(t, "kind", fault.Of(err), fault.Internal)
+		want(t, "kind", fault.Of(err), fault.Temporary)
 		wantText(t, err, "/x", "leasehold doctor")
 		must(t, s.broken())
 	})

@@ -72,7 +72,7 @@ func (s *Store) Rotate(ctx context.Context, r maintenance.Rotation) (maintenance
 		return out, err
 	}
 	if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
-		return out, fault.Errorf(fault.ReadOnly, "the folder of the backups %s is not there: mount it or make it, or set tasks.backup.dir", r.Dir)
+		return out, fault.Errorf(fault.ReadOnly, "the folder of the backups is not there: mount it or make it: %s; or set tasks.backup.dir", r.Dir)
 	}
 	commits := s.commits.Load() + 1 // read before the copy is begun: more may be in it, never less
 	if !s.due(all, r.Every, commits) {

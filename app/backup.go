@@ -1,0 +1,170 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leasehold/admin"
+	"leasehold/config"
+	"leasehold/internal/fault"
+	"leasehold/store"
+	"leasehold/store/maintenance"
+)
+
+// backupsDir is the folder of the dated backups; "" where no data folder is known.
+func backupsDir(c *config.Config) string {
+	switch {
+	case c.Tasks.Backup.Dir != "":
+		return string(c.Tasks.Backup.Dir)
+	case c.Node.DataDir != "":
+		return filepath.Join(string(c.Node.DataDir), "backups")
+	}
+	return ""
+}
+
+// makeBackupsDir makes the default folder. One that a person named must be there:
+// it may be a disk that is not mounted.
+func makeBackupsDir(c *config.Config) error {
+	if c.Tasks.Backup.Dir != "" {
+		return nil
+	}
+	if err := os.MkdirAll(backupsDir(c), 0o700); err != nil {
+		return fault.Errorf(fault.ReadOnly, "make the folder of the backups: %w; check the owner of the data folder", err)
+	}
+	return nil
+}
+
+// backups makes them for the handlers.
+type backups struct {
+	store   store.Backer
+	current func() *config.Config
+}
+
+// backupsOf is nil for a store that is copied by other means.
+func backupsOf(s store.Store, current func() *config.Config) admin.Backups {
+	if b, ok := s.(store.Backer); ok {
+		return &backups{b, current}
+	}
+	return nil
+}
+
+var _ admin.Backups = (*backups)(nil)
+
+func (b *backups) Backup(ctx context.Context, path string) (admin.Backup, error) {
+	if path == "" {
+		c := b.current()
+		if err := makeBackupsDir(c); err != nil {
+			return admin.Backup{}, err
+		}
+		path = b.store.BackupPath(backupsDir(c))
+	}
+	made, err := b.store.Backup(ctx, path)
+	if err != nil {
+		return admin.Backup{}, err //nolint:wrapcheck // it says what was being done
+	}
+	return admin.Backup{Path: made.Path, Bytes: made.Bytes, At: made.At.UTC(), TookMS: made.Took.Milliseconds(), Through: made.Through}, nil
+}
+
+// backupLook is how often the task looks whether a backup is due. A look costs the
+// reading of a folder's names, and brings a box that was off in the night back to
+// its rhythm.
+const backupLook = time.Hour
+
+// backupChore makes a backup when the newest one is old enough.
+func backupChore(current func() *config.Config, s store.Backer) *chore {
+	return &chore{name: "backup", every: min(backupLook, max(time.Second, current().Tasks.Backup.Interval())), do: func(ctx context.Context) (string, error) {
+		c := current()
+		every := c.Tasks.Backup.Interval()
+		if every == 0 {
+			return "", nil
+		}
+		if err := makeBackupsDir(c); err != nil {
+			return "", err
+		}
+		done, err := s.Rotate(ctx, maintenance.Rotation{Dir: backupsDir(c), Every: every, Keep: c.Tasks.Backup.Keep})
+		return rotatedWords(done), err
+	}}
+}
+
+// rotatedWords are what a rotation did; "" for nothing.
+func rotatedWords(r maintenance.Rotated) string {
+	if r.Copied.Path == "" {
+		return ""
+	}
+	words := fmt.Sprintf("copied %s to %s", bytesWords(r.Copied.Bytes), r.Copied.Path)
+	if r.Dropped > 0 {
+		words += fmt.Sprintf(", deleted %d old", r.Dropped)
+	}
+	return words
+}
+
+// bytesWords is a size as people say it.
+func bytesWords(n int64) string {
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%d kB", (n+1023)>>10)
+	case n < 10<<30:
+		return fmt.Sprintf("%d MB", n>>20)
+	default:
+		return fmt.Sprintf("%d GB", n>>30)
+	}
+}
+
+func (p *program) backupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "backup [FILE]", Short: "Copy the store to a file, while it works", Args: atMost(1, "FILE"),
+		Long: `Copy the store to a file. The running program makes the copy, without a pause in
+what it does; when nothing runs, this command makes it. The copy is checked before it
+gets its name, and nothing is overwritten. Without FILE it gets a dated name in the
+folder of the backups (tasks.backup.dir, else backups in the data folder).
+
+It holds the store: installations, events, deliveries and positions. It holds neither
+the config file nor the secrets that the file refers to: keep those, too.`,
+		Example: `  leasehold backup
+  leasehold backup /mnt/usb/leasehold.db`,
+		RunE: func(c *cobra.Command, args []string) error {
+			var path string
+			if len(args) > 0 {
+				var err error
+				if path, err = filepath.Abs(args[0]); err != nil {
+					return fmt.Errorf("find %s: %w", args[0], err)
+				}
+			}
+			return p.reach(c.Context(), writing, func(ctx context.Context, a *admin.Client) error {
+				b, err := a.MakeBackup(ctx, path)
+				if err != nil {
+					return err
+				}
+				p.unseen(b.Path)
+				if p.json {
+					return p.asJSON(b)
+				}
+				p.line("%s: %s, made in %v", b.Path, bytesWords(b.Bytes), (time.Duration(b.TookMS) * time.Millisecond).Round(10*time.Millisecond))
+				return nil
+			})
+		},
+	}
+}
+
+// unseen hints at a backup that is where the running program sees its path, and
+// not where this shell does.
+func (p *program) unseen(path string) {
+	if _, err := os.Stat(path); err != nil {
+		p.hint("leasehold: the running program has written %s, which cannot be seen here (%v): a service may have a /tmp and folders of its own; name a folder that both see", path, err)
+	}
+}
+
+// atMost wants no more than n arguments, none of them empty.
+func atMost(n int, names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("%s takes %s (got %d); see %s --help", c.CommandPath(), names, len(args), c.CommandPath())
+		}
+		return filled(c, args)
+	}
+}

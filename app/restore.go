@@ -1,0 +1,132 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leasehold/admin"
+	"leasehold/config"
+	"leasehold/internal/fault"
+	"leasehold/store/sqlite"
+)
+
+func (p *program) restoreCommand() *cobra.Command {
+	var replace, yes bool
+	c := &cobra.Command{
+		Use: "restore FILE", Short: "Put a backup in the place of the store", Args: exactly("FILE"),
+		Long: `Put a backup in the place of the store, while nothing runs. The backup is copied and
+checked first. A store that is there already stays, unless --replace is given: then it
+is moved aside under a dated name, together with its log. Nothing is deleted.
+
+The box that the backup came from must be stopped before this one runs: two boxes
+would hold each connection twice, and platforms split or kick. What happened after the
+backup was made is not in it: events of that time come again only from platforms that
+repeat them, and what was delivered since is delivered again, under its webhook id.`,
+		Example: `  leasehold restore /mnt/usb/leasehold.db
+  leasehold restore --replace --yes data/backups/leasehold-3f2a91bc-20261130T020000Z.db`,
+		RunE: func(c *cobra.Command, args []string) error { return p.restore(c.Context(), args[0], replace, yes) },
+	}
+	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside, and do not refuse")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask: the box that the backup came from is stopped")
+	return c
+}
+
+func (p *program) restore(ctx context.Context, from string, replace, yes bool) error {
+	c, err := p.load()
+	if err != nil {
+		return err
+	}
+	b, err := p.idle(ctx, c)
+	if err != nil {
+		return err
+	}
+	found, err := sqlite.ReadBackup(ctx, from)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what and where
+	}
+	if err := p.confirm(found, b.path, yes); err != nil {
+		return err
+	}
+	if err := makeDataDir(c); err != nil {
+		return err
+	}
+	r, err := sqlite.Restore(ctx, from, b.path, sqlite.RestoreOptions{Replace: replace, ForceNetworkFS: c.Store.ForceNetworkFS})
+	if err != nil {
+		return err //nolint:wrapcheck // it says what was being done
+	}
+	if p.json {
+		return p.asJSON(r)
+	}
+	p.line("%s is restored, as of %s.", r.To, stamp(r.At))
+	if r.Aside != "" {
+		p.line("What was there is now %s; delete it when you need it no more.", r.Aside)
+	}
+	p.line("Start it with leasehold run, once %s is stopped for good.", whose(r.Backup))
+	return nil
+}
+
+// idle is the box of a command that needs the store for itself, with nothing
+// running on it.
+func (p *program) idle(ctx context.Context, c *config.Config) (*box, error) {
+	socket := string(c.Admin.Socket)
+	if err := admin.Reach(ctx, socket); !errors.Is(err, admin.ErrNoAnswer) {
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it says what was being done
+		}
+		return nil, fault.Errorf(fault.Busy, "leasehold runs and answers on %s: stop it first, then try again", socket)
+	}
+	b, err := p.box(c)
+	if err != nil {
+		return nil, err
+	}
+	if b.held {
+		return nil, fault.Errorf(fault.Busy, "%s has the store %s: stop it first, then try again", holder(b.owner), b.path)
+	}
+	return b, nil
+}
+
+// whose says which box a backup came from.
+func whose(b sqlite.Backup) string {
+	switch {
+	case b.Node != "" && b.Host != "" && b.Node != b.Host:
+		return fmt.Sprintf("%s (host %s)", b.Node, b.Host)
+	case b.Node+b.Host != "":
+		return "the box " + max(b.Node, b.Host)
+	}
+	return "the box that it came from"
+}
+
+// confirm asks the person at the terminal, unless told not to. Nobody answers a
+// script, so a script says --yes.
+func (p *program) confirm(b sqlite.Backup, to string, yes bool) error {
+	if yes {
+		return nil
+	}
+	about := fmt.Sprintf("%s is a backup of %s, made %s, of %s.", b.Path, whose(b), ago(b.At), bytesWords(b.Bytes))
+	if !interactive(p.Stdin) {
+		return usage("%s Stop the box that it came from, or two hold each connection; then say so with --yes", about)
+	}
+	p.hint("%s", about)
+	p.hint("It will be %s. The box that it came from must be stopped before this one runs: two would hold each connection twice.", to)
+	_, _ = fmt.Fprint(p.Stderr, "Is it stopped, and shall the backup be restored? [yes/no] ")
+	answer, err := bufio.NewReader(p.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "yes" && a != "y" {
+		return &exitError{fault.ExitFailed, errors.New("nothing was changed")}
+	}
+	return nil
+}
+
+// interactive reports whether a person may answer on r.
+func interactive(r io.Reader) bool {
+	w, ok := r.(io.Writer) // a terminal is a file, open both ways or not
+	return ok && terminal(w)
+}
