@@ -135,7 +135,7 @@ the config file nor the secrets that the file refers to: keep those, too.`,
 					return fmt.Errorf("find %s: %w", args[0], err)
 				}
 			}
-			return p.reach(c.Context(), writing, func(ctx context.Context, a *admin.Client) error {
+			return p.reach(c.Context(), copying, func(ctx context.Context, a *admin.Client) error {
 				b, err := a.MakeBackup(ctx, path)
 				if err != nil {
 					return err

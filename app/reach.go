@@ -23,7 +23,8 @@ type need int
 
 const (
 	reading need = iota // the store will do
-	writing             // the store will do, under its lock
+	writing             // the store will do, under its lock; it is made when there is none
+	copying             // the store will do, under its lock; there must be one
 	running             // only the running program can tell
 )
 
@@ -133,9 +134,11 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		o.Mode, o.Holder = admin.Unreachable, holder(b.owner)
 	}
 	switch {
-	case n == writing && o.Mode == admin.Unreachable:
+	case n != reading && o.Mode == admin.Unreachable:
 		return fault.Errorf(fault.Busy, "%s holds the store and does not answer on %s; wait until it is up, or stop it", o.Holder, c.Admin.Socket)
-	case n == writing:
+	case n == copying && absent(path):
+		return notRunning("there is no store " + path + " yet")
+	case n != reading:
 		if err := makeDataDir(c); err != nil {
 			return err
 		}
@@ -150,7 +153,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		}
 		o.Store, o.Tasks, o.Backups = s, once{tasks}, backupsOf(s, fixed(c))
 	default:
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if absent(path) {
 			return notRunning("there is no store " + path + " yet")
 		}
 		r, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
@@ -167,6 +170,11 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 	client := admin.NewClient(admin.InProcess(admin.New(p.answers(fixed(c), o))))
 	defer client.Close()
 	return do(ctx, client)
+}
+
+func absent(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // once runs a task of a group that does not run.
