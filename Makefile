@@ -20,7 +20,7 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 
 .DEFAULT_GOAL = help
-.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim soak bench ci clean
+.PHONY: help build test race fmt lint vet vuln libc fuzz cross size demo sim mutants soak bench ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ demo: build ## build, and watch one event travel (Ctrl-C ends it)
 
 sim: ## simulate SEEDS (10000) runs of the engine's core
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./engine -run TestSimulation -sim.seeds $(SEEDS)
+
+mutants: ## break promises one by one; write who noticed into docs/evidence.md (half an hour)
+	$(GO) run ./internal/mutants -write docs/evidence.md
 
 soak: ## kill the program KILLS (200) times under load, 200 events for each kill
 	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/

@@ -166,6 +166,31 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
+// A promise in the list of promises names a test that exists.
+func TestGuaranteesAreBacked(t *testing.T) {
+	row := regexp.MustCompile(`(?m)^\| [A-Z`+"`"+`].*\|$`)
+	cell := regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z]+)`")
+	promises := row.FindAllString(read(t, "docs/guarantees.md"), -1)
+	if len(promises) == 0 {
+		t.Fatal("got no promise, want some")
+	}
+	for _, p := range promises {
+		named := cell.FindAllStringSubmatch(p, -1)
+		if named == nil {
+			t.Errorf("got no test behind %s, want one", p)
+		}
+		for _, n := range named {
+			found := false
+			for _, name := range tracked(t, n[1]+"/*_test.go") {
+				found = found || strings.Contains(read(t, name), "\nfunc "+n[2]+"(t *testing.T) {")
+			}
+			if !found {
+				t.Errorf("got no test %s in %s, want the one that %s names", n[2], n[1], p)
+			}
+		}
+	}
+}
+
 // command is a command line that a document shows: where, and its first words up
 // to a flag, an argument in capitals or a sign.
 type command struct {
