@@ -46,10 +46,13 @@ func (w *world) planEdge() {
 	n := w.nodes[0]
 	w.slowKills = true
 	for i := range 2 {
-		w.strike(time.Duration(10+70*i)*time.Second+w.upTo(10*time.Second), func() {
-			w.fault("edge: %s is cut off for 50s, late and slow to close", n.name)
-			n.deaf, n.starved, n.lag = true, true, clockSlack-w.upTo(clockSlack/50)
-			w.after(50*time.Second, func() { n.deaf, n.starved = false, false })
+		w.strike(time.Duration(5+75*i)*time.Second+w.upTo(5*time.Second), func() {
+			w.fault("edge: %s hears late, and is cut off for 50s, late and slow to close", n.name)
+			n.tardy = true
+			w.after(20*time.Second, func() {
+				n.deaf, n.starved, n.lag = true, true, clockSlack-w.upTo(clockSlack/50)
+			})
+			w.after(70*time.Second, func() { n.deaf, n.starved, n.tardy = false, false, false })
 		})
 	}
 }
@@ -96,7 +99,7 @@ func (w *world) someFault(n *simNode) func() {
 			w.after(d, func() { *on = false; n.starved = false })
 		}
 	}
-	switch w.rand.IntN(13) {
+	switch w.rand.IntN(14) {
 	case 0:
 		return func() {
 			if !n.up {
@@ -113,6 +116,8 @@ func (w *world) someFault(n *simNode) func() {
 		return set("answers are lost", &n.mute)
 	case 3:
 		return set("one answer in three is lost", &n.lossy)
+	case 13:
+		return set("answers come late", &n.tardy)
 	case 4, 9, 10:
 		return func() {
 			w.fault("slow store: %s", for_)
@@ -187,6 +192,6 @@ func (w *world) heal() {
 	w.fault("everything is healed")
 	w.db.full, w.slowKills = false, false
 	for _, n := range w.nodes {
-		n.deaf, n.mute, n.lossy, n.slow, n.starved = false, false, false, 0, false
+		n.deaf, n.mute, n.lossy, n.tardy, n.slow, n.starved = false, false, false, false, 0, false
 	}
 }

@@ -31,6 +31,7 @@ type simNode struct {
 
 	deaf, mute bool // its requests, or its answers, are lost
 	lossy      bool // one answer in three is lost
+	tardy      bool // its answers come back as late as they may
 	slow       time.Duration
 	starved    bool // its timers are late by lag
 	lag        time.Duration
@@ -184,7 +185,11 @@ func (n *simNode) call(exec func() Input, lost func(error) Input) {
 		if n.gen != gen || n.mute || n.lossy && w.often(33) {
 			return // the connection that it would go back on is gone
 		}
-		n.after(w.upTo(5*time.Millisecond), func() {
+		back := w.upTo(5 * time.Millisecond)
+		if n.tardy {
+			back = max(back, timeout-there-w.upTo(timeout/20))
+		}
+		n.after(back, func() {
 			if !answered {
 				answered = true
 				n.step(answer)
