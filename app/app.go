@@ -23,6 +23,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/config"
+	"leasehold/internal/child"
 	"leasehold/internal/fault"
 	"leasehold/internal/redact"
 )
@@ -61,6 +62,8 @@ type program struct {
 	Options
 	redact *redact.Redactor
 	level  slog.LevelVar // of the log
+
+	programs *child.Keeper // those of command targets; nil before prepare
 
 	again <-chan struct{} // closed by a second signal to stop
 

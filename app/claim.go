@@ -13,6 +13,7 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/config"
+	"leasehold/internal/child"
 	"leasehold/internal/fault"
 	"leasehold/store"
 	"leasehold/store/sqlite"
@@ -34,8 +35,9 @@ func makeDataDir(c *config.Config) error {
 	return nil
 }
 
-// prepare has the channel types end what an earlier process has left running. It is
-// called under the store's lock, before anything is claimed.
+// prepare ends what an earlier process has left running: programs of channel types
+// and of command targets. It is called under the store's lock, before anything is
+// claimed.
 func (p *program) prepare(ctx context.Context, c *config.Config, log *slog.Logger) error {
 	for _, spec := range p.Types {
 		if spec.Prepare == nil {
@@ -45,7 +47,13 @@ func (p *program) prepare(ctx context.Context, c *config.Config, log *slog.Logge
 			return fmt.Errorf("prepare channel type %s: %w", spec.Name, err)
 		}
 	}
-	return nil
+	p.programs = child.NewKeeper()
+	p.programs.Keep(filepath.Join(string(c.Node.DataDir), "run", "command"))
+	left, err := p.programs.Clear()
+	for _, l := range left {
+		log.WarnContext(ctx, "programs of an earlier process killed", "delivery", l.Owner, "killed", l.Killed, "alive", l.Alive)
+	}
+	return err
 }
 
 // claimStore opens the store for this process alone. While another process holds

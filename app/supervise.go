@@ -46,6 +46,7 @@ func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, re
 	d, err := delivery.New(s, targetsOf(c, resolve), delivery.Options{
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
 		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,
+		Programs: p.programs, Environ: p.Env,
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)

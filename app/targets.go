@@ -9,24 +9,30 @@ import (
 	"leasehold/delivery"
 )
 
-// targetsOf are the targets as delivery takes them. One with a header that does
-// not resolve is down until a restart finds it: without its credential every
-// program would refuse it, and each refusal is an attempt.
+// targetsOf are the targets as delivery takes them. One with a header or a variable
+// that does not resolve is down until a restart finds it: without its credential
+// every program would refuse it, and each refusal is an attempt.
 func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.Target) {
 	for _, t := range c.Targets {
 		out := delivery.Target{
 			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
 			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
 			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
-			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{},
+			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{}, Command: t.Command, Env: map[string]channel.Text{},
 		}
-		for name, v := range t.Headers {
-			value, err := v.Resolve(config.Resolver(resolve))
-			if err != nil {
-				out.Sink = lacking{fmt.Sprintf("headers.%s: %v", name, err)}
-				continue
+		for _, table := range []struct {
+			key  string
+			from map[string]config.Value
+			to   map[string]channel.Text
+		}{{"headers", t.Headers, out.Headers}, {"env", t.Env, out.Env}} {
+			for name, v := range table.from {
+				value, err := v.Resolve(config.Resolver(resolve))
+				if err != nil {
+					out.Sink = lacking{fmt.Sprintf("%s.%s: %v", table.key, name, err)}
+					continue
+				}
+				table.to[name] = channel.NewText(value)
 			}
-			out.Headers[name] = channel.NewText(value)
 		}
 		targets = append(targets, out)
 	}

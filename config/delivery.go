@@ -20,13 +20,21 @@ type Delivery struct {
 type Target struct {
 	// Name names it, unique in all files: letters, digits, ".", "_", "-".
 	Name string `toml:"name" required:"true"`
-	// Type is "http", a POST to url, or "log", a line in our log.
-	Type string `toml:"type" required:"true" oneof:"http log" later:"command pull message"`
+	// Type is "http", a POST to url; "command", a run of a program; or "log", a line
+	// in our log.
+	Type string `toml:"type" required:"true" oneof:"http command log" later:"pull message"`
 	// URL is where an http target listens: http:// or https://. It holds no
-	// user and password; those go into headers, as a reference. Excludes log.
+	// user and password; those go into headers, as a reference. Only of http.
 	URL string `toml:"url"`
-	// Command is the program that a command target runs, with its arguments.
-	Command []string `toml:"command" later:"true"`
+	// Command is the program that a command target runs for each event, and its
+	// arguments: an absolute path, or a name in the PATH; without a shell. No secrets
+	// here: everybody on the machine can read them. Only of command, and required.
+	Command []string `toml:"command"`
+	// Env are variables of the program's environment, literals or references; one
+	// whose name looks like a secret must be a reference. Beside them it has PATH,
+	// HOME, TZ and the like, and what it must know of its event. Default: none. Only
+	// of command.
+	Env map[string]Value `toml:"env"`
 	// Events lists the event types to deliver: "message", a family as
 	// "message.*", or "*" for all but "system.*". Default "*": a first event that
 	// silently goes nowhere is worse than one too many.
@@ -65,10 +73,10 @@ type Target struct {
 	// Gzip compresses the request's body.
 	Gzip bool `toml:"gzip" later:"true"`
 	// Headers are sent with each request, literals or references; one whose name
-	// looks like a secret must be a reference. Default: none. Excludes log.
+	// looks like a secret must be a reference. Default: none. Only of http.
 	Headers map[string]Value `toml:"headers"`
 	// CAFile is a PEM file of certificates to trust beside the system's.
-	// Default: none. Excludes log.
+	// Default: none. Only of http.
 	CAFile Path `toml:"ca_file"`
 	// ClientCert is the PEM file of the certificate that we show.
 	ClientCert Path `toml:"client_cert" later:"true"`

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"leasehold/internal/child"
 )
 
 // environment stands for the file in faults of variables.
@@ -12,8 +14,13 @@ const environment = "environment"
 
 const prefix = "LEASEHOLD_"
 
-// notKeys are the variables of the program that are no keys of the config.
-var notKeys = []string{prefix + "CONFIG"}
+// notKeys are the variables of the program that are no keys of the config: where
+// the file is, and what a program that we run finds in its environment, so that it
+// can call leasehold.
+var notKeys = []string{
+	prefix + "CONFIG", child.Marker, prefix + "DELIVERY_ID", prefix + "EVENT_ID", prefix + "EVENT_TYPE", prefix + "INSTALLATION",
+	prefix + "ATTEMPT", prefix + "REPLAY", prefix + "TARGET",
+}
 
 // variables is the environment as it was handed in; of a name that is there
 // twice, the last counts.
@@ -123,7 +130,7 @@ func likeVariable(name string, keys map[string]envKey) string {
 			return "targets and installations are set in a file"
 		}
 	}
-	known := slices.Clone(notKeys)
+	known := notKeys[:1:1] // the others are nobody's to set
 	for k, key := range keys {
 		if !key.later {
 			known = append(known, k)

@@ -104,8 +104,17 @@ leasehold.toml:1:17: installation #1: type: is missing`},
 leasehold.toml:1:3: target #1: type: is missing`},
 		{"an empty name", "[[target]]\nname = \"\"\ntype = \"log\"\n", `leasehold.toml:2:8: target #1: name: must not be empty`},
 		{"a name with a blank", "[[target]]\nname = \"a b\"\ntype = \"log\"\n", `leasehold.toml:2:8: target "a b": name: must be letters, digits, ".", "_" and "-", beginning with a letter or digit, at most 128`},
-		{"an unknown target type", "[[target]]\nname = \"a\"\ntype = \"https\"\n", `leasehold.toml:3:8: target "a": type: must be "http" or "log" (did you mean "http"?)`},
-		{"a target type of a later version", "[[target]]\nname = \"a\"\ntype = \"command\"\n", `leasehold.toml:3:8: target "a": type: "command" is not in this version`},
+		{"an unknown target type", "[[target]]\nname = \"a\"\ntype = \"https\"\n", `leasehold.toml:3:8: target "a": type: must be "http", "command" or "log" (did you mean "http"?)`},
+		{"a target type of a later version", "[[target]]\nname = \"a\"\ntype = \"pull\"\n", `leasehold.toml:3:8: target "a": type: "pull" is not in this version`},
+		{"a command target without one", "[[target]]\nname = \"a\"\ntype = \"command\"\n", `leasehold.toml:1:3: target "a": command: is missing`},
+		{"a command that depends on the folder", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"./run.sh\"]\n", `leasehold.toml:4:11: target "a": command: "./run.sh" depends on the folder that Leasehold was started in; write an absolute path, or a name in the PATH`},
+		{"a secret among the arguments", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\", \"--token\", \"hunter2\"]\n", `leasehold.toml:4:30: target "a": command: a literal secret is refused: everybody on the machine can read it; write env = { NAME = { file = "PATH" } } and let the program take it from there`},
+		{"a secret among the variables", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\"]\nenv = { API_TOKEN = \"hunter2\", MODE = \"x\" }\n", `leasehold.toml:5:21: target "a": env.API_TOKEN: a literal secret is refused; put it in a file and write API_TOKEN = { file = "/etc/leasehold/a.api_token" }, or { env = "A_API_TOKEN" }`},
+		{"variables that are none", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\"]\nenv = { \"A=B\" = \"x\", LEASEHOLD_TARGET = \"x\", C = \"a\\u0000b\" }\n", `leasehold.toml:5:17: target "a": env."A=B": "A=B" is no name of a variable
+leasehold.toml:5:41: target "a": env.LEASEHOLD_TARGET: names beginning with LEASEHOLD_ are Leasehold's own
+leasehold.toml:5:50: target "a": env.C: C: has a NUL byte in it`},
+		{"keys of another type of target", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\"]\nurl = \"http://h\"\n[[target]]\nname = \"b\"\ntype = \"http\"\nurl = \"http://h\"\ncommand = [\"run\"]\n", `leasehold.toml:5:7: target "a": url: does not go with type = "command" (remove it)
+leasehold.toml:10:11: target "b": command: does not go with type = "http" (remove it)`},
 		{"a kind that is none", "[[target]]\nname = \"a\"\ntype = \"log\"\nkinds = [\"direct\", \"\"]\n", `leasehold.toml:4:20: target "a": kinds: must be a kind of conversation, such as "direct"`},
 		{"a field that no event has", "[[target]]\nname = \"a\"\ntype = \"log\"\nmatch = { \"conversation.idd\" = \"C02\" }\n", `leasehold.toml:4:11: target "a": match."conversation.idd": is no field of an event (did you mean "conversation.id"?)`},
 		{"a field in tables that no event has", "[[target]]\nname = \"a\"\ntype = \"log\"\n[target.match]\nthread = \"t\"\nsender.shoesize = \"ada\"\nraw.event.type = \"x\"\n", `leasehold.toml:6:8: target "a": match."sender.shoesize": is no field of an event (see docs/delivery.md for the fields)
@@ -128,9 +137,9 @@ leasehold.toml:4:32: target "a": match.thread: must be a string, a whole number,
 		{"a url without host", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http:///x\"\n", `leasehold.toml:4:7: target "a": url: has no host (such as "http://127.0.0.1:3000/events")`},
 		{"not a url", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http://[\"\n", `leasehold.toml:4:7: target "a": url: is not a URL (such as "http://127.0.0.1:3000/events")`},
 		{"a password in a url", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http://u:hunter2@h/\"\n", `leasehold.toml:4:7: target "a": url: a literal secret is refused; take user and password out of the URL and write headers = { Authorization = { file = "PATH" } }`},
-		{"a log target with a url", "[[target]]\nname = \"a\"\ntype = \"log\"\nurl = \"http://h\"\nca_file = \"x\"\nheaders = { A = \"b\" }\n", `leasehold.toml:4:7: target "a": url: does not go with a log target (remove it)
-leasehold.toml:5:11: target "a": ca_file: does not go with a log target (remove it)
-leasehold.toml:6:11: target "a": headers: does not go with a log target (remove it)`},
+		{"a log target with a url", "[[target]]\nname = \"a\"\ntype = \"log\"\nurl = \"http://h\"\nca_file = \"x\"\nheaders = { A = \"b\" }\n", `leasehold.toml:4:7: target "a": url: does not go with type = "log" (remove it)
+leasehold.toml:5:11: target "a": ca_file: does not go with type = "log" (remove it)
+leasehold.toml:6:11: target "a": headers: does not go with type = "log" (remove it)`},
 		{"a blank in an event", app + "events = [\"message\", \"a, b\"]\n", `leasehold.toml:5:22: target "app": events: must be an event type such as "message", a family such as "message.*", or "*"`},
 		{"a star in the middle of an event", app + "events = [\"message.*\", \"*.edited\"]\n", `leasehold.toml:5:24: target "app": events: must be an event type such as "message", a family such as "message.*", or "*"`},
 		{"not an order", app + "order = \"conversations\"\n", `leasehold.toml:5:9: target "app": order: must be "conversation", "installation" or "none" (did you mean "conversation"?)`},

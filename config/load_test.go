@@ -531,7 +531,7 @@ func TestValidateOfCode(t *testing.T) {
 		`installation #3: type: is missing`,
 		`installation "x": id: is defined twice`,
 		`delivery.targets: target "none" is not defined (one of a)`,
-		`target "a": url: does not go with a log target (remove it)`,
+		`target "a": url: does not go with type = "log" (remove it)`,
 	})
 }
 

@@ -1,10 +1,14 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"leasehold/internal/child"
+	"leasehold/internal/secretname"
 )
 
 // target checks what depends on the target's type.
@@ -24,14 +28,44 @@ func (v *validator) target(t *Target, s spot) {
 	case "http":
 		v.httpURL(t.URL, s.key("url"))
 		v.headers(t.Headers, s.key("headers"))
-	case "log":
-		for _, k := range []struct {
-			key string
-			set bool
-		}{{"url", t.URL != ""}, {"headers", len(t.Headers) > 0}, {"ca_file", t.CAFile != ""}} {
-			if k.set {
-				v.fail(s.key(k.key), "does not go with a log target", "remove it")
-			}
+	case "command":
+		v.command(t, s)
+	}
+	v.alien(t, s)
+}
+
+// alien refuses the keys that are of another type of target.
+func (v *validator) alien(t *Target, s spot) {
+	for _, k := range []struct {
+		key, typ string
+		set      bool
+	}{
+		{"url", "http", t.URL != ""}, {"headers", "http", len(t.Headers) > 0}, {"ca_file", "http", t.CAFile != ""},
+		{"command", "command", t.Command != nil}, {"env", "command", len(t.Env) > 0},
+	} {
+		if k.set && t.Type != k.typ && t.Type != "" {
+			v.fail(s.key(k.key), fmt.Sprintf("does not go with type = %q", t.Type), "remove it")
+		}
+	}
+}
+
+// command checks a program and its environment. It does not look whether the
+// program is there: it may come later.
+func (v *validator) command(t *Target, s spot) {
+	at := s.key("command")
+	if t.Command == nil {
+		v.absent(at)
+	} else if err := child.Check(t.Command); err != nil {
+		v.fail(at, err.Error(), "")
+	} else if i, found := secretname.InArguments(t.Command); found {
+		v.fail(at.item(i), `a literal secret is refused: everybody on the machine can read it; write env = { NAME = { file = "PATH" } } and let the program take it from there`, "")
+	}
+	for _, name := range sortedKeys(t.Env) {
+		switch err := child.CheckVariable(name, t.Env[name].Literal); {
+		case err != nil:
+			v.fail(s.key("env").key(name), err.Error(), "")
+		case strings.HasPrefix(strings.ToUpper(name), prefix):
+			v.fail(s.key("env").key(name), "names beginning with "+prefix+" are Leasehold's own", "")
 		}
 	}
 }

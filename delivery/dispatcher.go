@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"leasehold/channel"
+	"leasehold/internal/child"
 )
 
 // DefaultTotal is how many calls run at the same time, over all targets. A
@@ -31,6 +32,8 @@ type Options struct {
 	// is known of any. It is called while an event is accepted, so it must be fast.
 	Describe func(installation string) (channelType string, labels map[string]string)
 	Dial     Dialer         // nil = the network
+	Programs *child.Keeper  // runs the programs of command targets; nil = one that leaves no record of them
+	Environ  []string       // as os.Environ returns it; programs get what every program needs of it
 	Random   func() float64 // in [0, 1), for jitter; nil = math/rand
 	Clock    Clock          // nil = the wall clock is right
 	Observer Observer       // nil = nobody is told
@@ -128,6 +131,9 @@ func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 		d.random = rand.Float64
 	}
 	d.opts.Agent = orDefault(o.Agent, "leasehold")
+	if d.opts.Programs == nil {
+		d.opts.Programs = child.NewKeeper()
+	}
 	c, err := d.Prepare(Settings{Node: o.Node, Total: o.Total, Targets: targets, Default: o.Default})
 	if err != nil {
 		return nil, err

@@ -188,11 +188,11 @@ func (s *httpSink) failure(ctx context.Context, err error, connected bool) Resul
 	case !connected && ctx.Err() != nil:
 		return Result{Outcome: Down, Reason: "no connection in time"}
 	case !connected:
-		return Result{Outcome: Down, Reason: s.clean(err.Error()), NextStep: stepWithout(err)}
+		return Result{Outcome: Down, Reason: oneLine(s.secrets, err.Error()), NextStep: stepWithout(err)}
 	case ctx.Err() != nil:
 		return Result{Outcome: Slow, Reason: "no answer in time", NextStep: stepSlow}
 	default:
-		return Result{Outcome: Broken, Reason: "the connection broke before an answer: " + s.clean(err.Error()), NextStep: stepBroken}
+		return Result{Outcome: Broken, Reason: "the connection broke before an answer: " + oneLine(s.secrets, err.Error()), NextStep: stepBroken}
 	}
 }
 
@@ -225,25 +225,12 @@ func (s *httpSink) answer(resp *http.Response) Result {
 
 // reason is what an answer said, on one line.
 func (s *httpSink) reason(status int, body []byte) string {
-	said := s.clean(string(body)) // whole: a secret cut in two is not found
-	if len(said) > reasonLimit {
-		said = strings.ToValidUTF8(said[:reasonLimit], "") + "…"
-	}
+	said := oneLine(s.secrets, string(body)) // whole: a secret cut in two is not found
+	said = short(said, reasonLimit)
 	if said == "" {
 		said = strings.ToLower(http.StatusText(status))
 	}
 	return strings.TrimSuffix(fmt.Sprintf("answered %d: %s", status, said), ": ")
-}
-
-// clean puts text from outside on one line and takes our secrets out of it.
-func (s *httpSink) clean(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return s.secrets.String(strings.Join(strings.Fields(text), " "))
 }
 
 // retryAfter reads the header in both of its forms; 0 = it says nothing useful.

@@ -30,6 +30,8 @@ func (d *Dispatcher) equip(config Target) (*setup, error) {
 	case s.sink != nil:
 	case s.Kind == "log":
 		s.sink = logSink{d.log}
+	case s.Kind == "command":
+		s.sink = newCommandSink(s.Target, d.opts.Programs, d.opts.Environ, d.log)
 	default:
 		sink, err := newHTTPSink(s.Target, d.opts.Dial, d.opts.Agent)
 		if err != nil {

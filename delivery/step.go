@@ -25,6 +25,9 @@ const (
 	stepTrust    = "renew the program's certificate, or name its authority in the target's ca_file and restart leasehold"
 	stepTLS      = "let the program speak TLS 1.2 or later, or write http:// in the target's url and restart leasehold"
 	stepResolve  = "correct the host in the target's url and restart leasehold, or mend its DNS"
+	stepCommand  = "install the program, or let Leasehold's user run it; else correct the target's command and restart leasehold"
+	stepLater    = "see what the program waits for; what waits is delivered when it ends with 0 again"
+	stepLong     = "let the program end sooner, or raise the target's timeout and restart leasehold"
 	stepNameless = "add the target to the config and restart leasehold, or drop what waits: leasehold deliveries drop --state pending --target "
 )
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leasehold/channel"
+	"leasehold/internal/child"
 )
 
 // Order says what stays in order on the way to a target, one at a time.
@@ -33,8 +34,13 @@ const (
 // Target is where events go. Zero values stand for the defaults.
 type Target struct {
 	Name string // in config, store and logs
-	Kind string // http, log; anything when Sink is set
+	Kind string // http, command, log; anything when Sink is set
 	URL  string // http:// or https://; http only
+
+	// Command is a program and its arguments, run without a shell; command only. They
+	// hold no secret: everybody on the machine can read them.
+	Command []string
+	Env     map[string]channel.Text // variables of its environment; command only
 
 	// Events lists the types that the target gets: exact ("message"), a family
 	// ("message.*"), or everything ("*"). Only a pattern that begins with "system."
@@ -115,12 +121,14 @@ func (t Target) check() error {
 		if _, err := parseURL(t.URL); err != nil {
 			fault("url", "%v", err)
 		}
+	case t.Kind == "command":
+		t.checkCommand(fault)
 	case t.Kind == "log":
-		if t.URL != "" {
-			fault("url", "a log target has none")
-		}
 	default:
-		fault("type", "must be http or log (got %q)", t.Kind)
+		fault("type", "must be http, command or log (got %q)", t.Kind)
+	}
+	if t.Sink == nil && t.Kind != "http" && t.URL != "" {
+		fault("url", "a %s target has none", t.Kind)
 	}
 	for key, d := range map[string]time.Duration{"timeout": t.Timeout, "max_age": t.MaxAge} {
 		if d < 0 {
@@ -151,6 +159,18 @@ func (t Target) check() error {
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
+}
+
+// checkCommand finds what is wrong with a command target beside what all have.
+func (t Target) checkCommand(fault func(key, format string, args ...any)) {
+	if err := child.Check(t.Command); err != nil {
+		fault("command", "%v", err)
+	}
+	for name, value := range t.Env {
+		if err := child.CheckVariable(name, value.Reveal(), reservedVariables()...); err != nil {
+			fault("env", "%v", err)
+		}
+	}
 }
 
 // parseURL says what is wrong with an address without repeating it: it may

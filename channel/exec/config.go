@@ -2,13 +2,9 @@ package exec
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 
 	"leasehold/channel"
 	"leasehold/internal/child"
@@ -35,25 +31,14 @@ type plan struct {
 
 func newPlan(c Config, environ []string) (*plan, error) {
 	p := &plan{command: c.Command, config: c.Config, redact: redact.New()}
-	if len(c.Command) == 0 || c.Command[0] == "" {
-		return nil, errors.New(`command: is empty; write command = ["/path/to/program", "argument"]`)
+	if err := child.Check(c.Command); err != nil {
+		return nil, fmt.Errorf("command: %w", err)
 	}
-	if name := c.Command[0]; !filepath.IsAbs(name) && filepath.Base(name) != name {
-		return nil, fmt.Errorf("command: %q depends on the folder that Leasehold was started in; write an absolute path, or a name in the PATH", name)
-	}
-	if slices.ContainsFunc(c.Command, hasNUL) {
-		return nil, errors.New("command: has a NUL byte in it")
-	}
-	p.env = basics(environ, runtime.GOOS == "windows")
+	p.env = child.Basics(environ)
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		value := c.Env[name].Reveal()
-		switch {
-		case name == "" || strings.Contains(name, "=") || hasNUL(name):
-			return nil, fmt.Errorf("env: %q is no name of a variable", name)
-		case name == child.Marker || name == nameVariable:
-			return nil, fmt.Errorf("env: %s is set by Leasehold; remove it", name)
-		case hasNUL(value):
-			return nil, fmt.Errorf("env.%s: has a NUL byte in it", name)
+		if err := child.CheckVariable(name, value, nameVariable); err != nil {
+			return nil, fmt.Errorf("env: %w", err)
 		}
 		p.redact.Add(value)
 		p.env = append(p.env, name+"="+value)
@@ -62,34 +47,4 @@ func newPlan(c Config, environ []string) (*plan, error) {
 		p.config = map[string]json.RawMessage{}
 	}
 	return p, nil
-}
-
-func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
-
-// basicNames are the variables that programs need to find their way, and basicHeads
-// the beginnings of such. A proxy is not among them: there may be a password in it.
-func basicNames(windows bool) (names, heads []string) {
-	if windows {
-		return []string{
-			"PATH", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "TEMP", "TMP", "USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
-			"PROGRAMDATA", "PROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
-		}, nil
-	}
-	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}, []string{"LC_", "XDG_"}
-}
-
-// basics picks from an environment what every program gets.
-func basics(environ []string, windows bool) []string {
-	names, heads := basicNames(windows)
-	var all []string
-	for _, v := range environ {
-		name, _, _ := strings.Cut(v, "=")
-		if windows {
-			name = strings.ToUpper(name)
-		}
-		if slices.Contains(names, name) || slices.ContainsFunc(heads, func(h string) bool { return strings.HasPrefix(name, h) }) {
-			all = append(all, v)
-		}
-	}
-	return all
 }

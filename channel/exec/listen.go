@@ -10,13 +10,18 @@ import (
 	"unicode/utf8"
 
 	"leasehold/channel"
+	"leasehold/internal/child"
 )
+
+// maxLine bounds a line of the program, in bytes: as large as the largest event
+// that is kept, so that a longer one could not be stored either.
+const maxLine = 1 << 20
 
 // listen hears the program until its output ends, or it does not keep to the
 // protocol.
-func (s *session) listen(ctx context.Context, in *lines) {
+func (s *session) listen(ctx context.Context, in *child.Lines) {
 	for {
-		b, size, err := in.next(s.alive)
+		b, size, err := in.Next(s.alive)
 		switch {
 		case err != nil && size > 0:
 			s.tell("half_line", fmt.Sprintf("the program ended within a line, after %d bytes of it; a line that is not ended is not taken", size))
@@ -41,9 +46,9 @@ func (s *session) listen(ctx context.Context, in *lines) {
 }
 
 // ignore reads on, so that a program that is to end can write what it has begun.
-func (s *session) ignore(in *lines) {
+func (s *session) ignore(in *child.Lines) {
 	for {
-		if _, _, err := in.next(func() {}); err != nil {
+		if _, _, err := in.Next(func() {}); err != nil {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/internal/budget"
+	"leasehold/internal/child"
 )
 
 const (
@@ -73,7 +74,7 @@ func (s *session) run(ctx context.Context) error {
 	hearing := context.WithoutCancel(ctx)
 	s.link.Go(func() {
 		defer close(s.heard)
-		s.listen(hearing, newLines(s.program.stdout, maxLine))
+		s.listen(hearing, child.NewLines(s.program.stdout, maxLine))
 	})
 	s.rest.Add(2)
 	s.link.Go(func() {
@@ -82,7 +83,7 @@ func (s *session) run(ctx context.Context) error {
 	})
 	s.link.Go(func() {
 		defer s.rest.Done()
-		s.chatter.hear(hearing, newLines(s.program.stderr, maxStderr))
+		s.chatter.hear(hearing, child.NewLines(s.program.stderr, maxStderr))
 	})
 	s.speech.order(line("start", start{version, s.link.Installation(), s.plan.config, startCursor(s.link)}))
 

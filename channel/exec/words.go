@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"leasehold/channel"
+	"leasehold/internal/child"
 )
 
 const (
@@ -101,9 +102,9 @@ func (c *chatter) remember(said string) string {
 }
 
 // hear reads standard error until it ends. The program never waits for us here.
-func (c *chatter) hear(ctx context.Context, in *lines) {
+func (c *chatter) hear(ctx context.Context, in *child.Lines) {
 	for {
-		b, size, err := in.next(func() {})
+		b, size, err := in.Next(func() {})
 		if size > 0 {
 			c.log(ctx, slog.LevelInfo, "stderr", string(b))
 		}

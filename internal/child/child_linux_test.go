@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -375,6 +376,24 @@ func TestAfterOurOwnDeath(t *testing.T) {
 		r.Kill()
 		r.wait(t)
 		wantRecords(t, dir, 0)
+	})
+
+	t.Run("programs that start at the same time leave each other's records alone", func(t *testing.T) {
+		k := NewKeeper()
+		k.Keep(t.TempDir())
+		var all sync.WaitGroup
+		for n := range 16 {
+			all.Go(func() {
+				p := program("exit")
+				p.Owner = strconv.Itoa(n)
+				end, err := k.Run(p, func(c *Child) { c.close() })
+				if err != nil || end.State == nil {
+					t.Errorf("got %+v and %v, want the program's end", end, err)
+				}
+			})
+		}
+		all.Wait()
+		wantRecords(t, k.dir, 0)
 	})
 
 	t.Run("a number that somebody else has now is nobody's", func(t *testing.T) {

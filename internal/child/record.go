@@ -128,7 +128,7 @@ func (k *Keeper) records() ([]record, error) {
 		}
 		var r record
 		if json.Unmarshal(b, &r) != nil || r.Marker == "" || f.Name() != r.name() {
-			if strings.HasSuffix(f.Name(), ".tmp") {
+			if marker, half := strings.CutSuffix(f.Name(), ".json.tmp"); half && !k.runs(marker) { // ours are being written
 				_ = os.Remove(filepath.Join(dir, f.Name()))
 			}
 			continue

@@ -35,3 +35,43 @@ func TestGuesses(t *testing.T) {
 		})
 	}
 }
+
+func TestInArguments(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int // -1: none
+	}{
+		{nil, -1},
+		{[]string{"run", "--fast", "-v", "x"}, -1},
+		{[]string{"run", "--token=hunter2"}, 1},
+		{[]string{"run", "--access-token", "hunter2"}, 2},
+		{[]string{"run", "-password", "hunter2"}, 2},
+		{[]string{"run", "GITHUB_TOKEN=hunter2"}, 1},
+		{[]string{"curl", "-H", "Authorization: Bearer hunter2"}, 2},
+		{[]string{"curl", "-H", "X-Api-Key:hunter2"}, 2},
+		{[]string{"curl", "https://u:hunter2@host/"}, 1},
+		{[]string{"run", "--store=postgres://u:hunter2@host/"}, 1},
+		{[]string{"run", "xoxb-1-2-abc"}, 1},
+		{[]string{"run", "--slack=xapp-1-2-abc"}, 1},
+		{[]string{"run", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.x"}, 1},
+		{[]string{"run", "--token-file=hunter2"}, -1},
+		{[]string{"run", "--token", "/etc/token"}, -1},
+		{[]string{"run", "--token=$TOKEN"}, -1},
+		{[]string{"run", "--token", "--verbose"}, -1},
+		{[]string{"run", "--token"}, -1},
+		{[]string{"run", "--token="}, -1},
+		{[]string{"agent", "--max-tokens", "4096", "--tokenizer", "bpe"}, -1},
+		{[]string{"curl", "--cookie-jar", "jar"}, -1},
+		{[]string{"sh", "-c", "TOKEN=$(cat /etc/token) exec run"}, -1},
+		{[]string{"sh", "-c", "say the token=x is gone"}, -1},
+		{[]string{"token", "hunter2"}, -1},
+	} {
+		got, found := secretname.InArguments(c.args)
+		if !found {
+			got = -1
+		}
+		if got != c.want {
+			t.Errorf("%q: got %d, want %d", c.args, got, c.want)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package exec
+package child_test
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"leasehold/internal/child"
 )
 
 func TestLines(t *testing.T) {
@@ -29,10 +31,10 @@ func TestLines(t *testing.T) {
 	} {
 		for how, r := range map[string]io.Reader{"at once": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
 			t.Run(name+" "+how, func(t *testing.T) {
-				in := newLines(r, 8000)
+				in := child.NewLines(r, 8000)
 				var got []string
 				for {
-					b, size, err := in.next(func() {})
+					b, size, err := in.Next(func() {})
 					if err != nil {
 						if !errors.Is(err, io.EOF) || string(b) != c.rest || size < len(b) {
 							t.Errorf("got %d bytes of %d and %v at the end, want %d", len(b), size, err, len(c.rest))
@@ -56,9 +58,9 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\r\nb\n\nc"), 3)
 	f.Fuzz(func(t *testing.T, data []byte, most int) {
 		most = max(1, min(most, 1<<16))
-		in, total := newLines(bytes.NewReader(data), most), 0
+		in, total := child.NewLines(bytes.NewReader(data), most), 0
 		for {
-			b, size, err := in.next(func() {})
+			b, size, err := in.Next(func() {})
 			total += size
 			if err != nil {
 				break
@@ -70,30 +72,5 @@ func FuzzLines(f *testing.F) {
 		if total > len(data) {
 			t.Fatalf("got %d bytes of %d", total, len(data))
 		}
-	})
-}
-
-func FuzzHear(f *testing.F) {
-	for _, s := range []string{
-		`{"event":{"id":"1","text":"x","cursor":{"a":1},"raw":[1]}}`, `{"event":{"id":7,"time":"x"}}`, `{"event":{"id":"1","raw":1,"payload":"AA=="}}`,
-		`{"event":{"time":"0000-01-01T00:00:00Z","action":{"id":"a","expires":"9999-12-31T23:59:59-23:59"}}}`, `{"cursor":null}`, `{}`, `[]`, `{"event":null}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		kind, body, err := parse(data)
-		if err != nil || kind != "event" {
-			return
-		}
-		e, cursor, id, _ := decode(body)
-		if e.Type == "" || e.Installation != "" || len(e.ID) > maxID || len(e.Raw) > 0 && len(e.Payload) > 0 {
-			t.Fatalf("%q: got %+v, want an event of the program's own installation", data, e)
-		}
-		for name, b := range map[string][]byte{"the stored cursor": storedCursor(cursor), "the acknowledgement": id} {
-			if len(b) > 0 {
-				_ = line(name, ack{b}) // it panics on what is no JSON
-			}
-		}
-		_ = line("event", e)
 	})
 }

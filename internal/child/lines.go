@@ -1,4 +1,4 @@
-package exec
+package child
 
 import (
 	"bufio"
@@ -7,22 +7,19 @@ import (
 	"io"
 )
 
-// maxLine bounds a line of the program, in bytes: as large as the largest event
-// that is kept, so that a longer one could not be stored either.
-const maxLine = 1 << 20
-
-// lines reads a stream line by line in bounded memory.
-type lines struct {
+// Lines reads what a program writes line by line, in bounded memory.
+type Lines struct {
 	r   *bufio.Reader
 	max int
 }
 
-func newLines(r io.Reader, most int) *lines { return &lines{bufio.NewReader(r), most} }
+// NewLines reads lines of which the first most bytes are kept.
+func NewLines(r io.Reader, most int) *Lines { return &Lines{bufio.NewReader(r), most} }
 
-// next returns a line without its end, and its size; when that is more, only the
+// Next returns a line without its end, and its size; when that is more, only the
 // beginning was kept. some is called after each piece that was read. At the end a
-// line that was not ended comes with io.EOF.
-func (l *lines) next(some func()) (b []byte, size int, err error) {
+// line that was not ended comes with io.EOF. The bytes are the caller's.
+func (l *Lines) Next(some func()) (b []byte, size int, err error) {
 	for {
 		piece, err := l.r.ReadSlice('\n')
 		if len(piece) > 0 {

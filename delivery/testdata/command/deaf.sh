@@ -1,0 +1,2 @@
+# Reads nothing of its input, and takes its time.
+sleep 0.3
