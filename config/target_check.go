@@ -40,8 +40,11 @@ func (v *validator) alien(t *Target, s spot) {
 		key, typ string
 		set      bool
 	}{
-		{"url", "http", t.URL != ""}, {"headers", "http", len(t.Headers) > 0}, {"ca_file", "http", t.CAFile != ""},
-		{"command", "command", t.Command != nil}, {"env", "command", len(t.Env) > 0},
+		{"url", "http", t.URL != ""},
+		{"headers", "http", len(t.Headers) > 0},
+		{"ca_file", "http", t.CAFile != ""},
+		{"command", "command", t.Command != nil},
+		{"env", "command", len(t.Env) > 0},
 	} {
 		if k.set && t.Type != k.typ && t.Type != "" {
 			v.fail(s.key(k.key), fmt.Sprintf("does not go with type = %q", t.Type), "remove it")

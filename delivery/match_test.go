@@ -114,10 +114,10 @@ func TestTakes(t *testing.T) {
 	t.Run("what no event can have is a fault of the target", func(t *testing.T) {
 		_, err := New(newOutbox(), []Target{{
 			Name: "app", Kind: "log", Kinds: []string{""},
-			Match: map[string][]string{"konversation": {"x"}, "text": {"a*b"}, "addressed": {"yes"}, "thread": {}, "raw/~": {"x"}},
+			Match: map[string][]string{"discussion": {"x"}, "text": {"a*b"}, "addressed": {"yes"}, "thread": {}, "raw/~": {"x"}},
 		}}, Options{})
 		for _, want := range []string{
-			`target "app": kinds: "" is no kind`, `match: konversation is no field of an event`, `match: text may have one *, at its end`,
+			`target "app": kinds: "" is no kind`, `match: discussion is no field of an event`, `match: text may have one *, at its end`,
 			`match: addressed must be true or false`, `match: thread has no value`, `match: raw/~ has no JSON pointer`,
 		} {
 			if !strings.Contains(fmt.Sprint(err), want) {
