@@ -39,6 +39,8 @@ type Process interface {
 	Ready(ctx context.Context) error
 	// Wake makes the lanes of these leases look at the store: deliveries wait again.
 	Wake(leases []string)
+	// WakeMessages has whoever sends the messages of a lease look at the store.
+	WakeMessages(lease string)
 	// Trigger makes the engine look at the installations now.
 	Trigger()
 }
@@ -155,6 +157,10 @@ func (a *API) routes() {
 		"POST /v1/deliveries/drop":        a.dropDeliveries,
 		"POST /v1/deliveries/{id}/replay": a.replayDelivery,
 		"POST /v1/deliveries/{id}/drop":   a.dropDelivery,
+
+		"POST /v1/installations/{id}/messages": a.postMessage,
+		"GET /v1/messages":                     a.listMessages,
+		"GET /v1/messages/{id}":                a.showMessage,
 
 		"GET /v1/tasks":             a.listTasks,
 		"POST /v1/tasks/{name}/run": a.runTask,

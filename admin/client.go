@@ -260,6 +260,32 @@ func (c *Client) pick(ctx context.Context, p Pick, verb string) (Outcome, error)
 	return post[Outcome](ctx, c, "/v1/deliveries/"+verb, p)
 }
 
+// Post asks an installation to send something and, with wait, looks for so long what
+// becomes of it. Without the running program it is stored and waits.
+func (c *Client) Post(ctx context.Context, installation string, p Post, wait time.Duration) (MessageView, error) {
+	path := "/v1/installations/" + url.PathEscape(installation) + "/messages"
+	if wait > 0 {
+		path += "?" + url.Values{"wait": {wait.String()}}.Encode()
+	}
+	if c.within > 0 {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeoutCause(ctx, wait+c.within, errMute)
+		defer done()
+	}
+	var m MessageView
+	return m, c.exchange(ctx, http.MethodPost, path, p, nil, &m)
+}
+
+// Messages lists a page: q may have installation, state, before and limit.
+func (c *Client) Messages(ctx context.Context, q url.Values) (Page[Message], error) {
+	return get[Page[Message]](ctx, c, "/v1/messages", q)
+}
+
+// Message shows one with its content.
+func (c *Client) Message(ctx context.Context, id string) (MessageView, error) {
+	return get[MessageView](ctx, c, "/v1/messages/"+url.PathEscape(id), nil)
+}
+
 // Tasks lists the maintenance loops.
 func (c *Client) Tasks(ctx context.Context) (Page[Task], error) {
 	return get[Page[Task]](ctx, c, "/v1/tasks", nil)

@@ -66,6 +66,7 @@ func typeOf(s channel.Spec) Type {
 		{"attachments", s.Can.Attachments},
 		{"history", s.Can.History},
 		{"native", s.Can.Native},
+		{"idempotent", s.Can.Idempotent},
 	} {
 		if c.can {
 			t.Can = append(t.Can, c.name)

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"leasehold/channel"
 	"leasehold/internal/fault"
 )
 
@@ -130,6 +132,19 @@ func (q *query) number(name string, least, most int64) int64 {
 		q.faults = append(q.faults, fmt.Sprintf("%s: must be a number from %d to %d", name, least, most))
 	}
 	return n
+}
+
+// span reads a duration from 0 to most.
+func (q *query) span(name string, most time.Duration) time.Duration {
+	v := q.values.Get(name)
+	if v == "" {
+		return 0
+	}
+	var d channel.Duration
+	if err := d.UnmarshalText([]byte(v)); err != nil || d.Std() < 0 || d.Std() > most {
+		q.faults = append(q.faults, fmt.Sprintf("%s: must be a duration from 0s to %s, such as 10s", name, most))
+	}
+	return d.Std()
 }
 
 func (q *query) limit() int {

@@ -202,6 +202,12 @@ func (p *process) Wake(leases []string) {
 	p.woken = append(p.woken, leases...)
 }
 
+func (p *process) WakeMessages(lease string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.woken = append(p.woken, "messages of "+lease)
+}
+
 func (p *process) Trigger() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

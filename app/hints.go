@@ -11,7 +11,7 @@ import (
 
 // later are commands that people will look for and that are not in this version.
 var later = []string{
-	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply", "send", "messages",
+	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "doctor", "ui", "add", "apply",
 	"targets", "keys", "tokens", "secrets", "migrate", "store",
 }
 
@@ -24,6 +24,7 @@ var otherwise, otherwiseIn = map[string]string{
 	"ls": "installations list", "list": "installations list", "show": "installations show ID", "bots": "installations",
 	"put": "installations put ID", "enable": "installations enable ID", "disable": "installations disable ID", "remove": "installations remove ID",
 	"tail": "events tail", "follow": "events tail", "watch": "events tail", "replay": "events replay", "drop": "deliveries drop",
+	"post": "send ID", "say": "send ID", "reply": "send ID", "publish": "send ID",
 	"channels": "types", "mock": "fake TYPE", "about": "version",
 }, map[string]string{
 	"ls": "list", "all": "list", "get": "show", "describe": "show", "cat": "show", "info": "show",

@@ -11,6 +11,7 @@ import (
 	"leasehold/admin"
 	"leasehold/config"
 	"leasehold/delivery"
+	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
 	"leasehold/internal/loop"
@@ -23,6 +24,7 @@ type node struct {
 	started        time.Time
 	store          store.Store
 	dispatcher     *delivery.Dispatcher
+	mailer         *outbound.Mailer
 	router         *router
 	supervisor     *engine.Supervisor
 
@@ -75,6 +77,8 @@ func (n *node) Wake(leases []string) {
 		n.dispatcher.Wake(l)
 	}
 }
+
+func (n *node) WakeMessages(lease string) { n.mailer.Wake(lease) }
 
 func (n *node) Trigger() { n.supervisor.Trigger() }
 

@@ -120,7 +120,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 		return err
 	}
 	n.router = newRouter(c, n.dispatcher, routes)
-	if n.supervisor, err = p.supervisor(c, n.store, n.router, self, types, resolve, log); err != nil {
+	n.mailer = mailer(ctx, n.store, types, log)
+	if n.supervisor, err = p.supervisor(c, n.store, &grantee{n.router, n.mailer}, self, types, resolve, log); err != nil {
 		return err
 	}
 	tasks, err := chores(n.config.Load, n.store, log)
@@ -137,6 +138,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, answering.stop)
 	delivering := start(ctx, n.dispatcher.Run)
 	defer closing(&err, delivering.stop)
+	sending := start(ctx, n.mailer.Run)
+	defer closing(&err, sending.stop)
 	holding := start(ctx, n.supervisor.Run)
 	defer closing(&err, holding.stop)
 	tending := start(ctx, tasks.Run)

@@ -126,11 +126,11 @@ func (p *program) painted(t *table, column int) *table {
 			return cell
 		}
 		switch cell {
-		case "connected", "delivered", "ok", "running", "yes":
+		case "connected", "delivered", "sent", "ok", "running", "yes":
 			return green + cell + plain
-		case "blocked", "wedged", "dead", "down", "failing":
+		case "blocked", "wedged", "dead", "refused", "unknown", "down", "failing":
 			return red + cell + plain
-		case "backoff", "connecting", "pending", "waits", "draining", "unclaimed", "not_running":
+		case "backoff", "connecting", "pending", "queued", "sending", "expired", "waits", "draining", "unclaimed", "not_running":
 			return yellow + cell + plain
 		}
 		return cell

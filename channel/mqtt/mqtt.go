@@ -32,7 +32,7 @@ import (
 var Spec = channel.Define(channel.Definition[Config]{
 	Name:     "mqtt",
 	Summary:  "Topics of an MQTT 5 or 3.1.1 broker: devices, sensors, gateways.",
-	Can:      channel.Capabilities{Send: true},
+	Can:      channel.Capabilities{Send: true, Native: true},
 	Deaf:     2 * keepAlive,
 	Default:  defaults,
 	New:      newClient,

@@ -29,7 +29,7 @@ import (
 var Spec = channel.Define(channel.Definition[Config]{
 	Name:     "websocket",
 	Summary:  "Any WebSocket service, by configuration; without pointers.id an event may repeat.",
-	Can:      channel.Capabilities{Send: true}, // with send in its config
+	Can:      channel.Capabilities{Send: true, Threads: true, Native: true}, // with send in its config
 	Deaf:     deadAfter,
 	Default:  defaults,
 	New:      newSocket,

@@ -1,0 +1,241 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"leasehold/channel"
+	"leasehold/delivery/outbound"
+	"leasehold/engine"
+	"leasehold/internal/eventid"
+	"leasehold/internal/fault"
+	"leasehold/internal/loop"
+)
+
+const (
+	// leastExpiry is below what any platform answers in; mostExpiry is the longest
+	// that anything else is kept by default.
+	leastExpiry, mostExpiry = time.Second, 30 * 24 * time.Hour
+	// mostWait bounds a request that waits for its message: proxies end silent ones
+	// after a minute.
+	mostWait = time.Minute
+	// maxKey bounds an idempotency key in bytes: it stands in an index.
+	maxKey = 200
+)
+
+// Post is what somebody asks to be sent.
+type Post struct {
+	Op             string           `json:"op,omitempty"` // send, when left out
+	Conversation   string           `json:"conversation"`
+	Thread         string           `json:"thread,omitempty"`
+	MessageID      string           `json:"message_id,omitempty"` // the platform's: what is edited, deleted or reacted to
+	Text           string           `json:"text,omitempty"`       // of react: the emoji
+	Native         json.RawMessage  `json:"native,omitempty"`     // merged into the platform's call
+	IdempotencyKey string           `json:"idempotency_key,omitempty"`
+	ExpiresIn      channel.Duration `json:"expires_in,omitzero"` // 15 min, when left out
+}
+
+// MessageView is a message as an answer shows it.
+type MessageView struct {
+	Message
+	WaitsFor string `json:"waits_for,omitempty"` // what a queued one waits for, as far as it can be told
+}
+
+// postMessage stores a message to be sent and, with wait, looks what becomes of it.
+// What its installation's type cannot do is refused here: nobody should wait for it
+// to expire.
+func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "wait")
+	wait := q.span("wait", mostWait)
+	if err := q.err(); err != nil {
+		return err
+	}
+	var p Post
+	if err := read(w, r, &p); err != nil {
+		return err
+	}
+	row, err := a.speaker(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	m, err := a.letter(row, p)
+	if err != nil {
+		return err
+	}
+	posted, err := a.o.Store.PutMessage(r.Context(), m)
+	if err != nil {
+		return fmt.Errorf("post a message: %w", err)
+	}
+	if a.o.Process != nil && !ended(posted) {
+		a.o.Process.WakeMessages(posted.Lease)
+		if posted, err = a.outcome(r.Context(), posted, wait); err != nil {
+			return err
+		}
+	}
+	status := http.StatusAccepted
+	if ended(posted) {
+		status = http.StatusOK
+	}
+	return a.answer(w, status, a.messageView(posted))
+}
+
+// speaker is the installation that is to send.
+func (a *API) speaker(ctx context.Context, id string) (Installation, error) {
+	row, err := a.o.Store.Installation(ctx, id)
+	where := a.o.Declared(id)
+	if fault.Is(err, fault.NotFound) && where != "" {
+		return row, fault.Errorf(fault.NotFound, "installation %s is set in %s, which was not applied yet; start leasehold run, or restart it", id, where)
+	}
+	if err != nil {
+		return row, fmt.Errorf("post a message: %w", err)
+	}
+	return row, nil
+}
+
+func ended(m Message) bool { return !m.EndedAt.IsZero() }
+
+// outcome looks what becomes of a message for as long as wait; as it then is, it is
+// returned.
+func (a *API) outcome(ctx context.Context, m Message, wait time.Duration) (Message, error) {
+	const first, most = 5 * time.Millisecond, 250 * time.Millisecond
+	deadline := time.Now().Add(wait)
+	for pause := first; !ended(m) && time.Now().Before(deadline); pause = min(most, pause*2) {
+		if loop.Sleep(ctx, min(pause, time.Until(deadline))) != nil {
+			break // nobody waits any more
+		}
+		var err error
+		if m, err = a.o.Store.Message(ctx, m.ID); err != nil {
+			return m, fmt.Errorf("look what became of the message: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// letter checks p against what the installation's type can do.
+func (a *API) letter(row Installation, p Post) (outbound.Message, error) {
+	if p.Op == "" {
+		p.Op = "send"
+	}
+	if string(p.Native) == "null" {
+		p.Native = nil
+	}
+	if p.ExpiresIn == 0 {
+		p.ExpiresIn = channel.Duration(outbound.DefaultExpiry)
+	}
+	if err := a.able(row, p); err != nil {
+		return outbound.Message{}, err
+	}
+	if faults := p.faults(); len(faults) > 0 {
+		return outbound.Message{}, fault.Errorf(fault.Invalid, "%s", strings.Join(faults, "; "))
+	}
+	return outbound.Message{
+		Message: channel.Message{
+			ID: eventid.NewMessage(time.Now()), Installation: row.ID, Op: p.Op, Conversation: p.Conversation, Thread: p.Thread,
+			MessageID: p.MessageID, Text: p.Text, Native: p.Native,
+		},
+		IdempotencyKey: p.IdempotencyKey, ExpiresIn: p.ExpiresIn.Std(),
+	}, nil
+}
+
+// able says why the installation cannot do what p asks for.
+func (a *API) able(row Installation, p Post) error {
+	spec, known := a.o.Types.Lookup(row.Type)
+	if !known {
+		return fault.Errorf(fault.Invalid, "installation %s is of type %s, which this program does not have; run leasehold types list", row.ID, row.Type)
+	}
+	can, isOp := spec.Can.Does(p.Op)
+	cannot := func(what string) error {
+		return fault.Errorf(fault.Invalid, "installation %s is of type %s, which %s; leasehold types list shows what each type can", row.ID, row.Type, what)
+	}
+	switch {
+	case !isOp:
+		return fault.Errorf(fault.Invalid, "op: must be send, edit, delete, react, unreact or typing (got %q)", p.Op)
+	case !can:
+		return cannot("cannot " + p.Op)
+	case p.Thread != "" && !spec.Can.Threads:
+		return cannot("knows no threads: leave thread out")
+	case len(p.Native) > 0 && !spec.Can.Native:
+		return cannot("takes no native call: leave native out")
+	case !row.Enabled:
+		return fault.Errorf(fault.Conflict, "installation %s is disabled, so nothing would send it; run leasehold installations enable %s", row.ID, row.ID)
+	}
+	return nil
+}
+
+// faults are what is wrong with p whatever the type.
+func (p Post) faults() (faults []string) {
+	fault := func(wrong bool, format string, args ...any) {
+		if wrong {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	fault(p.Conversation == "", "conversation: is missing")
+	fault(p.MessageID == "" && !slices.Contains([]string{"send", "typing"}, p.Op), "message_id: is missing; it says what to %s", p.Op)
+	fault(p.Text == "" && len(p.Native) == 0 && slices.Contains([]string{"send", "edit"}, p.Op), "text and native are empty; there is nothing to %s", p.Op)
+	fault(p.Text == "" && slices.Contains([]string{"react", "unreact"}, p.Op), "text: is missing; it is the emoji to %s with", p.Op)
+	fault(len(p.IdempotencyKey) > maxKey, "idempotency_key: must be at most %d bytes (got %d)", maxKey, len(p.IdempotencyKey))
+	fault(p.ExpiresIn.Std() < leastExpiry || p.ExpiresIn.Std() > mostExpiry, "expires_in: must be from 1s to 30d (got %s)", p.ExpiresIn.Std())
+	return faults
+}
+
+func (a *API) messageView(m Message) MessageView {
+	v := MessageView{Message: m}
+	if m.State != outbound.Queued.String() {
+		return v
+	}
+	switch {
+	case a.o.Mode == Stopped:
+		v.WaitsFor = "leasehold run"
+	case a.o.Process == nil:
+		v.WaitsFor = "the process that holds the store"
+	case m.NextAttempt.After(time.Now()):
+		v.WaitsFor = "the next attempt"
+	default:
+		link, held := a.o.Process.Links()[m.Lease]
+		switch {
+		case !held:
+			v.WaitsFor = "a node that has its installation"
+		case link.State != string(engine.Connected):
+			v.WaitsFor = "the connection of " + m.Lease + ", which is " + strings.TrimSpace(link.State+" "+link.Reason)
+		}
+	}
+	return v
+}
+
+func (a *API) listMessages(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "installation", "state", "before", "limit")
+	query := MessageQuery{
+		Installation: q.text("installation"), State: q.oneOf("state", outbound.States...),
+		Before: q.number("before", 1, math.MaxInt64), Limit: q.limit(),
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	items, err := a.o.Store.Messages(r.Context(), query)
+	if err != nil {
+		return fmt.Errorf("list messages: %w", err)
+	}
+	page := Page[Message]{Items: append([]Message{}, items...)}
+	if len(items) == query.Limit {
+		page.Next = strconv.FormatInt(items[len(items)-1].Seq, 10)
+	}
+	return a.answer(w, http.StatusOK, page)
+}
+
+func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
+	if err := queryOf(r).err(); err != nil {
+		return err
+	}
+	m, err := a.o.Store.Message(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return fmt.Errorf("show message: %w", err)
+	}
+	return a.answer(w, http.StatusOK, a.messageView(m))
+}

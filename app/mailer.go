@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"leasehold/channel"
+	"leasehold/delivery/outbound"
+	"leasehold/engine"
+	"leasehold/store"
+)
+
+// messagePoll is how often a node that is not alone looks for messages that another
+// one has taken in: a person who waits for an answer does not notice.
+const messagePoll = 5 * time.Second
+
+// mailer makes what sends messages.
+func mailer(ctx context.Context, s store.Store, types *channel.Types, log *slog.Logger) *outbound.Mailer {
+	o := outbound.Options{
+		Log: log, Changed: s.Watch(ctx),
+		Idempotent: func(channelType string) bool {
+			spec, known := types.Lookup(channelType)
+			return known && spec.Can.Idempotent
+		},
+	}
+	if !s.Sole() {
+		o.Poll = messagePoll
+	}
+	return outbound.New(s, o)
+}
+
+// grantee is what a grant is for: events are delivered, and messages are sent.
+type grantee struct {
+	*router
+	mailer *outbound.Mailer
+}
+
+var _ engine.Holder = (*grantee)(nil)
+
+// Hold implements engine.Holder.
+func (g *grantee) Hold(t channel.Term) {
+	g.router.Hold(t)
+	g.mailer.Hold(t)
+}
+
+// Live implements engine.Holder.
+func (g *grantee) Live(t channel.Term, s channel.Sender) {
+	g.router.Live(t, s)
+	g.mailer.Live(t, s)
+}
+
+// Drop implements engine.Holder. Both are given the same time.
+func (g *grantee) Drop(ctx context.Context, t channel.Term) {
+	var both sync.WaitGroup
+	both.Go(func() { g.router.Drop(ctx, t) })
+	both.Go(func() { g.mailer.Drop(ctx, t) })
+	both.Wait()
+}
