@@ -70,6 +70,7 @@ type program struct {
 	configFile string // --config
 	dataDir    string // --data-dir
 	newStore   bool   // run --new-store
+	text       []byte // the whole config, of a bot that runs without a file
 	json       bool   // --json
 }
 

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,7 +100,8 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := unbuilt(ctx, c, types); err != nil {
+	_, _, twins := wanted(c, types, nil)
+	if err := together(unbuilt(ctx, c, types, resolve), twins); err != nil {
 		return r, err
 	}
 	if err := p.startable(c, resolve); err != nil {
@@ -106,10 +109,29 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	}
 	if r.Store, err = c.StoreURL(config.Resolver(resolve)); err != nil {
 		r.Warnings = append(r.Warnings, err.Error())
-		_, _, err = wanted(c, types, nil)
-		return r, err
+		return r, nil
 	}
 	return r, p.compare(ctx, c, types, &r)
+}
+
+// together are the faults of all errs, sorted by their place; an error that is none
+// comes before them.
+func together(errs ...error) error {
+	var all config.Faults
+	for _, err := range errs {
+		faults, ok := errors.AsType[config.Faults](err)
+		if err != nil && !ok {
+			return err
+		}
+		all = append(all, faults...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b config.Fault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	return all
 }
 
 // startable is why run would refuse c whatever the store holds. run asks before it
@@ -126,25 +148,6 @@ func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
 	}
 	_, err := p.dispatcher(c, nil, nil, resolve, slog.New(slog.DiscardHandler)) // which is never run
 	return err
-}
-
-// unbuilt are the faults that only the types themselves can tell. A config that does
-// not decode lacks a secret here: that is a warning already.
-func unbuilt(ctx context.Context, c *config.Config, types *channel.Types) error {
-	var faults config.Faults
-	for _, i := range c.Installations {
-		decoded, err := types.Decode(i.Type, i.Config)
-		if err != nil {
-			continue
-		}
-		if _, err := decoded.Build(ctx); err != nil {
-			faults = append(faults, config.Fault{File: i.Pos.File, Line: i.Pos.Line, Col: i.Pos.Col, Key: fmt.Sprintf("installation %q", i.ID), Message: err.Error()})
-		}
-	}
-	if len(faults) > 0 {
-		return faults
-	}
-	return nil
 }
 
 // compare fills in what a start would change, when the store can be read.

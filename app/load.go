@@ -12,7 +12,10 @@ import (
 )
 
 // load reads the config as run would, with every fault at once.
-func (p *program) load() (*config.Config, error) {
+func (p *program) load() (*config.Config, error) { return config.Load(p.source()) }
+
+// source is where the config comes from.
+func (p *program) source() config.Source {
 	env := p.Env
 	if p.dataDir != "" {
 		env = append(slices.Clip(env), "LEASEHOLD_NODE_DATA_DIR="+p.dataDir) // the last one counts
@@ -21,7 +24,7 @@ func (p *program) load() (*config.Config, error) {
 	for i, s := range p.Types {
 		names[i] = s.Name
 	}
-	return config.Load(config.Source{Path: p.configFile, Env: env, Types: p.configType, TypeNames: names})
+	return config.Source{Path: p.configFile, Text: p.text, Env: env, Types: p.configType, TypeNames: names}
 }
 
 func (p *program) configType(name string) (reflect.Type, bool) {

@@ -139,6 +139,8 @@ type Installation struct {
 
 	// Pos is where the installation is defined.
 	Pos Pos
+	// Keys is where the keys of Config are set, by their path: url, pointers.id.
+	Keys map[string]Pos
 }
 
 // Use is one place where a secret is referred to.

@@ -9,8 +9,41 @@ import (
 	"strings"
 )
 
+// Main names the file that Load would read first, or that would be the first one if
+// it were made: where an installation is added.
+func Main(src Source) (string, error) {
+	h, err := thisHost(src)
+	if err != nil {
+		return "", Faults{{Message: "the working folder is not known: " + err.Error(), Hint: "name the file with --config"}}
+	}
+	for _, named := range []string{src.Path, h.get(prefix + "CONFIG")} {
+		if named != "" {
+			return named, nil
+		}
+	}
+	files, fault := h.find(src)
+	switch {
+	case fault != nil:
+		return "", Faults{*fault}
+	case len(files) == 0:
+		return "leasehold.toml", nil
+	case filepath.Base(filepath.Dir(files[0])) == "conf.d": // there are only parts
+		return filepath.Join(filepath.Dir(filepath.Dir(files[0])), "leasehold.toml"), nil
+	}
+	return files[0], nil
+}
+
+// commandLine stands for the file of a text that is in none.
+const commandLine = "the command line"
+
 // find lists the files to read, in order: the config, then conf.d beside it.
 func (h host) find(src Source) ([]string, *Fault) {
+	switch {
+	case src.Text != nil && src.Path == "":
+		return []string{commandLine}, nil
+	case src.Text != nil:
+		return h.withParts(src.Path)
+	}
 	if src.Path != "" {
 		return h.named(src.Path, "named by --config")
 	}

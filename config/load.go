@@ -3,6 +3,8 @@ package config
 import (
 	"path/filepath"
 	"reflect"
+	"strconv"
+	"strings"
 )
 
 // Source is what Load reads.
@@ -11,6 +13,10 @@ type Source struct {
 	// else the first that exists of leasehold.toml in Dir, in the user's folder
 	// and in the system's, else none.
 	Path string
+	// Text is read instead of the file that Path names, which need not be there yet;
+	// with Path "" it is all there is, and is called "the command line". nil = the
+	// files are read.
+	Text []byte
 	// Env is the environment, as os.Environ returns it.
 	Env []string
 	// Dir is the folder that relative paths of the command line and of the
@@ -42,9 +48,12 @@ func load(src Source, h host) (*Config, error) {
 		return nil, Faults{*fault}
 	}
 	whole := true // every file could be read to its end
-	for _, file := range files {
+	for i, file := range files {
 		c.Files = append(c.Files, file)
-		data, fault := read(h.abs(file))
+		data, fault := src.Text, (*Fault)(nil)
+		if src.Text == nil || i > 0 {
+			data, fault = read(h.abs(file))
+		}
 		if fault != nil {
 			fault.File = file
 			w.faults = append(w.faults, *fault)
@@ -54,12 +63,13 @@ func load(src Source, h host) (*Config, error) {
 		tree, faults := parse(file, data)
 		w.faults = append(w.faults, faults...)
 		whole = whole && len(faults) == 0
-		w.folder = filepath.Dir(h.abs(file))
+		w.folder = filepath.Dir(h.abs(file)) // of the command line: the working folder
 		w.table(tree, reflect.ValueOf(c).Elem(), "", false)
 	}
 	w.folder = h.cwd
 	w.environ(h.vars, c)
 	c.Uses = w.uses
+	place(c, w.where)
 	w.faults = append(w.faults, complete(c, w, h)...)
 	w.faults = append(w.faults, validate(c, w.where, w.bad, !whole)...)
 	w.faults.sort(files)
@@ -94,4 +104,21 @@ func complete(c *Config, w *walker, h host) Faults {
 		}
 	}
 	return nil
+}
+
+// place notes where the keys of each installation's config are set.
+func place(c *Config, where map[string]Pos) {
+	for path, pos := range where {
+		list, rest, _ := strings.Cut(path, ".")
+		nth, key, _ := strings.Cut(rest, ".config.")
+		i, err := strconv.Atoi(nth)
+		if list != "installation" || key == "" || err != nil {
+			continue
+		}
+		inst := &c.Installations[i]
+		if inst.Keys == nil {
+			inst.Keys = map[string]Pos{}
+		}
+		inst.Keys[key] = pos
+	}
 }
