@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,8 +139,28 @@ func (f *fakeRun) introduce(x platform, at net.Addr) error {
 	if err != nil {
 		return fmt.Errorf("write the installation: %w", err)
 	}
-	f.line("A fake %s platform listens on %s until you press Ctrl-C. For leasehold.toml:\n\n%s", f.name, address, b)
+	f.line("A fake %s platform listens on %s until you press Ctrl-C.", f.name, address)
+	f.line("To see its events, in another terminal:\n\n  %s\n", f.command(config))
+	f.line("Or, for leasehold.toml:\n\n%s", b)
 	return nil
+}
+
+// command is the line that runs leasehold against the platform, to be pasted into a
+// shell.
+func (f *fakeRun) command(config map[string]any) string {
+	words := []string{shellWord(os.Args[0]) + " run " + f.name}
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		text, ok := config[key].(string)
+		if !ok {
+			b, err := json.Marshal(config[key])
+			if err != nil {
+				panic(err) // it came from JSON
+			}
+			text = string(b)
+		}
+		words = append(words, "--set "+shellWord(key+"="+text))
+	}
+	return strings.Join(words, " \\\n    ")
 }
 
 // happen makes events happen until ctx or the platform ends.

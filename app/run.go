@@ -20,13 +20,29 @@ import (
 
 func (p *program) runCommand() *cobra.Command {
 	var demo bool
+	var f runFlags
 	c := &cobra.Command{
-		Use: "run", Short: "Run: hold the connections, deliver what they hear", Args: exactly(),
+		Use: "run [TYPE [-- COMMAND …]]", Short: "Run: hold the connections, deliver what they hear",
+		Long: `Run what the config says or, with a TYPE, one bot for one program without a file: its
+keys by --set, its secrets by the environment (MQTT_PASSWORD for password of mqtt).
+Its data is kept in a folder of its own under the user's data folder, so that the
+next run of the same type and id loses nothing.`,
+		Args: runArgs,
 		Example: `  leasehold run --demo          see it work in ten seconds
-  leasehold run --config leasehold.toml`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if demo {
+  leasehold run --config leasehold.toml
+  leasehold run websocket --to http://localhost:3000/events --set url=wss://example.com/events
+  leasehold run mqtt --set url=mqtts://broker.example.com --set topics=plant/# --set username=me
+  leasehold run exec --to http://localhost:3000/events -- python3 bot.py`,
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case demo && (len(args) > 0 || f.said()):
+				return usage("--demo takes nothing else; see leasehold run --help")
+			case demo:
 				return p.demo(c.Context())
+			case len(args) > 0:
+				return p.runType(c.Context(), args[0], f, args[1:])
+			case f.said():
+				return usage("--to, --set and --id are for a bot without a file: name its type, such as leasehold run websocket; see leasehold types")
 			}
 			cfg, err := p.load()
 			if err != nil {
@@ -34,10 +50,27 @@ func (p *program) runCommand() *cobra.Command {
 			}
 			return p.run(c.Context(), cfg, p.logger(cfg.Log, p.Stderr))
 		},
+		ValidArgsFunction: p.completeType,
 	}
-	c.Flags().BoolVar(&demo, "demo", false, "run a fake platform, one installation and a receiver, in a temporary folder")
-	c.Flags().BoolVar(&p.newStore, "new-store", false, "begin an empty store although this data folder had one")
+	flags := c.Flags()
+	flags.BoolVar(&demo, "demo", false, "run a fake platform, one installation and a receiver, in a temporary folder")
+	flags.BoolVar(&p.newStore, "new-store", false, "begin an empty store although this data folder had one")
+	flags.StringVar(&f.to, "to", "", "with a TYPE: the `URL` of the program; - or nothing writes the events to the log")
+	flags.StringVar(&f.id, "id", "", "with a TYPE: the installation's `id`; its type, when left out")
+	flags.StringArrayVar(&f.sets, "set", nil, "with a TYPE: one of its keys, `key=value`; may be repeated, for a list, too")
 	return c
+}
+
+// runArgs takes a channel type, and a command behind --.
+func runArgs(c *cobra.Command, args []string) error {
+	typed := len(args)
+	if dash := c.ArgsLenAtDash(); dash >= 0 {
+		typed = dash
+	}
+	if typed > 1 || typed == 0 && len(args) > 0 {
+		return usage("leasehold run takes a TYPE at most (got %d arguments); see leasehold run --help", typed)
+	}
+	return filled(c, args)
 }
 
 // stopSlack is what a shutdown may take beyond the drain: closing sockets under

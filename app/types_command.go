@@ -89,14 +89,19 @@ func (p *program) showType() *cobra.Command {
 				return nil
 			})
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, s := range p.Types {
-				names = append(names, s.Name)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: p.completeType,
 	}
+}
+
+// completeType completes the name of a channel type.
+func (p *program) completeType(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, s := range p.Types {
+		if len(args) == 0 {
+			names = append(names, s.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (p *program) showTypeKeys(t admin.Type) {
