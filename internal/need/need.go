@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -44,6 +46,32 @@ func Tool(t testing.TB, name, pkg string) {
 		unmet(t, name, "install the package "+pkg)
 	}
 }
+
+// Postgres asks for a PostgreSQL server of version 14 or newer, and returns the
+// folder of its programs: the newest that Debian's packages have installed, or that
+// of initdb in the PATH.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	newest, dir := 0, ""
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is right
+	for _, initdb := range found {
+		bin := filepath.Dir(initdb)
+		if v, err := strconv.Atoi(filepath.Base(filepath.Dir(bin))); err == nil && v > newest {
+			newest, dir = v, bin
+		}
+	}
+	if newest >= oldestPostgres {
+		return dir
+	}
+	initdb, err := exec.LookPath("initdb")
+	if err != nil {
+		unmet(t, "a PostgreSQL server", "install the package postgresql")
+	}
+	return filepath.Dir(initdb)
+}
+
+// oldestPostgres is the oldest version that a store may be on.
+const oldestPostgres = 14
 
 // unmet ends the test: failed in CI, elsewhere skipped and listed.
 func unmet(t testing.TB, what, next string) {

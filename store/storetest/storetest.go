@@ -37,6 +37,10 @@ type Store interface {
 
 // Clock is the database's clock, in the hands of the test. It stands still.
 type Clock struct {
+	// Set is told of every new time before Step returns, where the database keeps a
+	// clock of its own; nil = it asks Now.
+	Set func(now time.Time)
+
 	mu  sync.Mutex // guards now
 	now time.Time
 }
@@ -53,6 +57,9 @@ func (c *Clock) Step(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+	if c.Set != nil {
+		c.Set(c.now)
+	}
 }
 
 // Harness makes one subtest's database. Open opens it as one more node, and

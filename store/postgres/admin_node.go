@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+
+	"leasehold/admin"
+	"leasehold/delivery"
+)
+
+const (
+	sqlNodes = `SELECT s.session_id, s.instance_id, s.name, s.version, s.opened_at, s.draining,
+       (SELECT count(*) FROM lease l WHERE l.owner = s.session_id) AS leases
+  FROM session s ORDER BY s.name, s.session_id`
+	sqlCountLinks = `SELECT coalesce(s.state, '') AS name, count(*) AS n FROM installation i LEFT JOIN link_status s ON s.installation_id = i.id
+ WHERE NOT i.removed GROUP BY 1`
+	sqlCountWaiting = `SELECT count(*) FROM delivery WHERE state = 0`
+	sqlCountDead    = `SELECT count(*) FROM delivery WHERE state = 2`
+	sqlTaskRuns     = `SELECT task, last_start, last_success, failures, last_error, result FROM task_run ORDER BY task`
+	sqlSaveTaskRun  = `INSERT INTO task_run(task, last_start, last_success, failures, last_error, result) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (task) DO UPDATE SET last_start = excluded.last_start, last_success = excluded.last_success, failures = excluded.failures,
+       last_error = excluded.last_error, result = excluded.result`
+)
+
+// Nodes implements admin.Store.
+func (r *reads) Nodes(ctx context.Context) ([]admin.Node, error) {
+	var rows []struct {
+		SessionID  string `db:"session_id"`
+		InstanceID string `db:"instance_id"`
+		Name       string
+		Version    string
+		OpenedAt   int64 `db:"opened_at"`
+		Draining   bool
+		Leases     int
+	}
+	if err := r.db.SelectContext(ctx, &rows, sqlNodes); err != nil {
+		return nil, failed("list nodes", r.kind(err))
+	}
+	nodes := make([]admin.Node, 0, len(rows))
+	for _, n := range rows {
+		nodes = append(nodes, admin.Node{
+			Session: n.SessionID, Instance: n.InstanceID, Name: n.Name, Version: n.Version,
+			OpenedAt: fromMillis(n.OpenedAt), Draining: n.Draining, Leases: n.Leases,
+		})
+	}
+	return nodes, nil
+}
+
+// Totals implements admin.Store. An installation whose state was never stored
+// counts under "".
+func (r *reads) Totals(ctx context.Context) (admin.Totals, error) {
+	t := admin.Totals{Links: map[string]int{}, Deliveries: map[string]int64{}}
+	var links []struct {
+		Name string
+		N    int
+	}
+	if err := r.db.SelectContext(ctx, &links, sqlCountLinks); err != nil {
+		return t, failed("count what there is", r.kind(err))
+	}
+	for _, l := range links {
+		t.Links[l.Name] = l.N
+		t.Installations += l.N
+	}
+	for state, query := range map[delivery.State]string{delivery.Pending: sqlCountWaiting, delivery.Dead: sqlCountDead} {
+		var n int64
+		if err := r.db.GetContext(ctx, &n, query); err != nil {
+			return t, failed("count what there is", r.kind(err))
+		}
+		t.Deliveries[state.String()] = n
+	}
+	if err := r.db.GetContext(ctx, &t.Bytes, sqlBytes); err != nil {
+		return t, failed("count what there is", r.kind(err))
+	}
+	return t, nil
+}
+
+// TaskRuns implements admin.Store.
+func (r *reads) TaskRuns(ctx context.Context) ([]admin.TaskRun, error) {
+	var rows []struct {
+		Task        string
+		LastStart   int64 `db:"last_start"`
+		LastSuccess int64 `db:"last_success"`
+		Failures    int
+		LastError   string `db:"last_error"`
+		Result      string
+	}
+	if err := r.db.SelectContext(ctx, &rows, sqlTaskRuns); err != nil {
+		return nil, failed("list task runs", r.kind(err))
+	}
+	runs := make([]admin.TaskRun, 0, len(rows))
+	for _, t := range rows {
+		runs = append(runs, admin.TaskRun{
+			Task: t.Task, LastStart: fromMillis(t.LastStart), LastSuccess: fromMillis(t.LastSuccess),
+			Failures: t.Failures, LastError: t.LastError, Result: t.Result,
+		})
+	}
+	return runs, nil
+}
+
+// SaveTaskRun implements admin.Store.
+func (s *Store) SaveTaskRun(ctx context.Context, r admin.TaskRun) error {
+	_, err := write(ctx, s, func(ctx context.Context) (bool, error) {
+		return true, s.atomically(ctx, s.pool, step{
+			sql:  sqlSaveTaskRun,
+			args: []any{r.Task, toMillis(r.LastStart), toMillis(r.LastSuccess), r.Failures, plain(r.LastError), plain(r.Result)},
+		})
+	})
+	return failed("save the run of "+r.Task, err)
+}

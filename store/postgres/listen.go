@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"leasehold/internal/loop"
+)
+
+const (
+	// notifyChannel carries one constant word per kind of change: who hears it looks.
+	notifyChannel = "leasehold"
+	sqlNotify     = `SELECT pg_notify('` + notifyChannel + `', $1)`
+
+	// pingEvery is how long a silent connection is believed to be there: what was
+	// changed meanwhile is found by the nodes' own polls, this bounds for how long that
+	// is all there is.
+	pingEvery  = 10 * time.Second
+	pingWithin = 3 * time.Second
+	// listenAgain and listenAgainMax are the waits before a lost connection is dialled
+	// again.
+	listenAgain, listenAgainMax = 200 * time.Millisecond, 5 * time.Second
+
+	// pollEvery is how often the digest of the list is compared where nobody is told:
+	// a change is acted on within a second of its commit.
+	pollEvery = time.Second
+)
+
+// listen wakes whoever watches when the database tells of a change, until ctx ends.
+// It says LISTEN before it wakes for what may have been missed.
+func (s *Store) listen(ctx context.Context) {
+	wait := listenAgain
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.hear(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.DebugContext(ctx, "not told of changes", "error", s.target.classify(err))
+		if time.Since(began) > pingEvery {
+			wait = listenAgain
+		}
+		if loop.Sleep(ctx, wait) != nil {
+			return
+		}
+		wait = min(2*wait, listenAgainMax)
+	}
+}
+
+// hear listens on one connection for as long as it is there.
+func (s *Store) hear(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, s.target.single(statementTimeout))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+		defer cancel()
+		_ = conn.Close(bye)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+notifyChannel); err != nil {
+		return err
+	}
+	s.changes.wake()
+	for {
+		if err := s.hearOne(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// hearOne waits for a notification, or finds out that the connection is still there.
+func (s *Store) hearOne(ctx context.Context, conn *pgx.Conn) error {
+	waiting, cancel := context.WithTimeout(ctx, pingEvery)
+	defer cancel()
+	_, err := conn.WaitForNotification(waiting)
+	switch {
+	case err == nil:
+		s.changes.wake()
+		return nil
+	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	ping, cancel := context.WithTimeout(ctx, pingWithin)
+	defer cancel()
+	return conn.Ping(ping)
+}
+
+// poll does what listen does behind a pooler, which passes no notifications on.
+func (s *Store) poll(ctx context.Context) {
+	var known int64
+	for loop.Sleep(ctx, pollEvery) == nil {
+		looking, cancel := context.WithTimeout(ctx, pingWithin)
+		version, err := s.listVersion(looking)
+		cancel()
+		if err == nil && version != known {
+			known = version
+			s.changes.wake()
+		}
+	}
+}
