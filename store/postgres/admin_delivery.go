@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"leasehold/admin"
 	"leasehold/delivery"
 	"leasehold/internal/eventid"
@@ -14,19 +12,11 @@ import (
 )
 
 const (
-	deliveryColumns = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, e.installation_id
+	deliveryColumns = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id
   FROM delivery d `
 	deliveryJoin = `JOIN event e ON e.seq = d.event_seq`
 	sqlByWebhook = deliveryColumns + deliveryJoin + ` WHERE d.event_seq = $1 AND d.webhook_id = $2`
-	// Locked in the order of events, whatever the order of ids. Without a lease nobody
-	// would ever deliver it: its installation is swept.
-	sqlReplay = `WITH d AS MATERIALIZED (SELECT d.event_seq, d.target FROM delivery d
-  JOIN unnest($1::bigint[], $2::text[]) AS w(seq, id) ON d.event_seq = w.seq AND d.webhook_id = w.id
- WHERE d.state IN (2, 3) AND d.lease_id IN (SELECT id FROM lease) ORDER BY d.event_seq, d.target FOR UPDATE OF d)
-UPDATE delivery u SET state = 0, attempts = 0, next_attempt = leasehold_now(), ended_at = 0, replay = true
-  FROM d WHERE u.event_seq = d.event_seq AND u.target = d.target AND u.state IN (2, 3)
-RETURNING u.event_seq, u.target, u.lease_id, u.webhook_id, u.state, u.attempts, u.next_attempt, u.ended_at, u.last_error,
-          (SELECT e.installation_id FROM event e WHERE e.seq = u.event_seq)`
+	// Locked in the order of events, whatever the order of ids.
 	sqlDrop = `WITH d AS MATERIALIZED (SELECT d.event_seq, d.target FROM delivery d
   JOIN unnest($1::bigint[], $2::text[]) AS w(seq, id) ON d.event_seq = w.seq AND d.webhook_id = w.id
  WHERE d.state IN (0, 2) ORDER BY d.event_seq, d.target FOR UPDATE OF d)
@@ -44,19 +34,23 @@ type deliveryRow struct {
 	NextAttempt    int64  `db:"next_attempt"`
 	EndedAt        int64  `db:"ended_at"`
 	LastError      string `db:"last_error"`
+	Replay         bool
 	InstallationID string `db:"installation_id"`
 }
 
 func (d *deliveryRow) delivery() admin.Delivery {
 	out := admin.Delivery{
 		ID: d.WebhookID, EventSeq: d.EventSeq, EventID: eventid.Event(d.EventSeq), Installation: d.InstallationID, Target: d.Target,
-		State: delivery.State(d.State).String(), Attempts: d.Attempts, LastError: d.LastError, Lease: d.LeaseID,
+		State: delivery.State(d.State).String(), Attempts: d.Attempts, LastError: d.LastError,
+		Replay: d.Replay, Lease: d.LeaseID,
 	}
 	switch delivery.State(d.State) {
 	case delivery.Pending:
 		out.NextAttempt = fromMillis(d.NextAttempt)
 	case delivery.Delivered:
 		out.DeliveredAt = fromMillis(d.EndedAt)
+	case delivery.Dead, delivery.Dropped:
+		out.GivenUpAt = fromMillis(d.EndedAt)
 	}
 	return out
 }
@@ -148,25 +142,6 @@ func numbered(ids []string) (seqs []int64, known []string) {
 		}
 	}
 	return seqs, known
-}
-
-// ReplayDeliveries implements admin.Store. Those whose installation was swept
-// are skipped, too: nobody would deliver them.
-func (s *Store) ReplayDeliveries(ctx context.Context, ids []string) ([]admin.Delivery, error) {
-	seqs, known := numbered(ids)
-	waiting, err := change(ctx, s, func(ctx context.Context, c *changing) ([]admin.Delivery, error) {
-		rows, err := c.conn.Query(ctx, sqlReplay, seqs, known)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (admin.Delivery, error) {
-			var d deliveryRow
-			err := row.Scan(&d.EventSeq, &d.Target, &d.LeaseID, &d.WebhookID, &d.State, &d.Attempts, &d.NextAttempt, &d.EndedAt, &d.LastError, &d.InstallationID)
-			c.wake = "delivery"
-			return d.delivery(), err
-		})
-	})
-	return waiting, failed("replay deliveries", err)
 }
 
 // DropDeliveries implements admin.Store.

@@ -25,6 +25,7 @@ ON CONFLICT (id) DO UPDATE SET type = excluded.type, via = excluded.via, config 
 	// What waits goes with an installation to its new carrier.
 	sqlMoveBacklog = `UPDATE delivery SET lease_id = $3 WHERE state = 0 AND lease_id = $2
    AND event_seq IN (SELECT seq FROM event WHERE installation_id = $1)`
+	sqlMoveMessages = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
 
 	sqlTwin    = `SELECT id FROM installation WHERE type = $1 AND identity = $2 AND identity <> '' AND id <> $3 AND enabled AND NOT removed LIMIT 1`
 	sqlCarrier = `SELECT 1 FROM installation WHERE id = $1 AND via = '' AND NOT removed`
@@ -113,8 +114,10 @@ func (c *changing) put(ctx context.Context, r row, old row, exists bool) error {
 		return nil
 	}
 	if old.lease() != r.lease() {
-		if _, err := c.exec(ctx, sqlMoveBacklog, r.id, old.lease(), r.lease()); err != nil {
-			return err
+		for _, query := range []string{sqlMoveBacklog, sqlMoveMessages} {
+			if _, err := c.exec(ctx, query, r.id, old.lease(), r.lease()); err != nil {
+				return err
+			}
 		}
 	}
 	if r.via == "" && old.fingerprint != r.fingerprint {

@@ -21,6 +21,7 @@ const (
 	// changeLock is the number of the lock that such a transaction holds: "LSHE".
 	changeLock = 1280526405
 	sqlAlone   = `SELECT pg_advisory_xact_lock($1)`
+	sqlNow     = `SELECT leasehold_now()`
 )
 
 // change runs f in such a transaction, and commits it.

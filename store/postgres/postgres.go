@@ -1,7 +1,8 @@
 // Package postgres is the store for several nodes: one PostgreSQL database, 14 or
 // newer, and any number of processes that share its installations.
 //
-// It promises what engine.Store, delivery.Outbox and admin.Store ask for. Every
+// It promises what engine.Store, delivery.Outbox, outbound.Postbox and admin.Store
+// ask for. Every
 // write of a holder is fenced by a share lock on its lease's row, so that a
 // takeover waits for what is being committed and nothing lands after it; the
 // database's clock alone decides about expiry; a write that returned nil is on the
@@ -27,6 +28,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/delivery"
+	"leasehold/delivery/outbound"
 	"leasehold/engine"
 )
 
@@ -70,9 +72,10 @@ type Store struct {
 }
 
 var (
-	_ engine.Store    = (*Store)(nil)
-	_ delivery.Outbox = (*Store)(nil)
-	_ admin.Store     = (*Store)(nil)
+	_ engine.Store     = (*Store)(nil)
+	_ delivery.Outbox  = (*Store)(nil)
+	_ outbound.Postbox = (*Store)(nil)
+	_ admin.Store      = (*Store)(nil)
 )
 
 // Sole implements engine.Store: other processes may use the database.

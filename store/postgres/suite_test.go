@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION leasehold_now() RETURNS bigint LANGUAGE sql VOLATILE 
 
 // emptied leaves the schema and nothing in it: a new database for every promise
 // would take most of the suite's time.
-const emptied = `TRUNCATE installation, session, lease, link_status, cursor, event, delivery, connect_budget, task_run, probe RESTART IDENTITY`
+const emptied = `TRUNCATE installation, session, lease, link_status, cursor, event, delivery, message, connect_budget, task_run, probe RESTART IDENTITY`
 
 func TestStore(t *testing.T) {
 	t.Run("with prepared statements", func(t *testing.T) { suite(t, postgres.Options{}) })
@@ -39,7 +39,7 @@ func suite(t *testing.T, o postgres.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	exec := func(t *testing.T, sql string, args ...any) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"leasehold/internal/loop"
 	"leasehold/store/maintenance"
 )
 
 const (
-	sqlNow = `SELECT leasehold_now()`
 	// Events are looked at in the order of their seqs, which is nearly that of their
 	// ages, so that no index is written for the sweeper's sake.
 	sqlOldEvents = `SELECT e.seq, e.accepted_at < $2 AND NOT EXISTS (
@@ -45,17 +42,19 @@ var tablesOf = []string{
 }
 
 // Sweep deletes what is past its retention, by the database's clock: events with
-// nothing that waits, their deliveries, and removed installations whose backlog
-// is delivered. Each batch is a transaction of its own with a pause behind it; a
-// sweep beside another one, or after one that was cut short, does what is left.
-// One table that fails does not stop the others. A cycle that finds nothing
-// writes nothing.
+// nothing that waits, their deliveries, messages that are done, and removed
+// installations whose backlog is delivered. A message whose time is over and whose
+// lease nobody holds expires. Each batch is a transaction of its own with a pause
+// behind it; a sweep beside another one, or after one that was cut short, does what
+// is left. One table that fails does not stop the others. A cycle that finds
+// nothing writes nothing.
 func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
 	r = r.Defaults()
 	var swept maintenance.Swept
 	err := errors.Join(
 		failed("sweep events", s.sweepEvents(ctx, r, &swept)),
 		failed("sweep installations", s.sweepInstallations(ctx, r, &swept)),
+		failed("sweep messages", s.sweepMessages(ctx, r, &swept)),
 	)
 	return swept, err
 }
@@ -64,10 +63,11 @@ func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept 
 	if r.Events <= 0 {
 		return nil
 	}
-	var now, dead int64
-	if err := s.pool.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
-		return s.kind(err)
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
 	}
+	dead := int64(0)
 	if r.Dead > 0 {
 		dead = now - r.Dead.Milliseconds()
 	}
@@ -76,7 +76,7 @@ func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept 
 			swept.More = true
 			return nil
 		}
-		page, err := s.oldEvents(ctx, after, now-r.Events.Milliseconds(), dead, r.Batch)
+		page, err := s.oldPage(ctx, r.Batch, sqlOldEvents, after, now-r.Events.Milliseconds(), dead, r.Batch)
 		if err != nil {
 			return err
 		}
@@ -95,33 +95,6 @@ func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept 
 			}
 		}
 	}
-}
-
-// eventPage is a stretch of events and those of it that may go.
-type eventPage struct {
-	seqs []int64
-	last int64
-	end  bool // nothing old follows
-}
-
-func (s *Store) oldEvents(ctx context.Context, after, cutoff, dead int64, limit int) (p eventPage, err error) {
-	rows, err := s.pool.Query(ctx, sqlOldEvents, after, cutoff, dead, limit)
-	if err != nil {
-		return p, s.kind(err)
-	}
-	n, young := 0, 0
-	var done, recent bool
-	_, err = pgx.ForEachRow(rows, []any{&p.last, &done, &recent}, func() error {
-		if n++; recent {
-			young++
-		}
-		if done {
-			p.seqs = append(p.seqs, p.last)
-		}
-		return nil
-	})
-	p.end = n < limit || young == n
-	return p, s.kind(err)
 }
 
 func (s *Store) deleteEvents(ctx context.Context, seqs []int64, swept *maintenance.Swept) error {

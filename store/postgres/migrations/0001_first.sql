@@ -130,6 +130,32 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_pending ON delivery(lease_id, event_seq, target) WHERE state = 0;
 CREATE INDEX delivery_dead ON delivery(event_seq, target) WHERE state = 2;
 
+CREATE TABLE message (
+  seq             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id              text COLLATE "C" NOT NULL UNIQUE,
+  installation_id text COLLATE "C" NOT NULL,
+  lease_id        text COLLATE "C" NOT NULL,   -- the carrier's, for a rider
+  idempotency_key text     NOT NULL,
+  op              text     NOT NULL,
+  conversation    bytea    NOT NULL,
+  thread          bytea    NOT NULL,
+  message_id      bytea    NOT NULL,           -- what the op refers to
+  state           smallint NOT NULL DEFAULT 0,
+  epoch           bigint   NOT NULL DEFAULT 0, -- under which it was last written
+  attempts        integer  NOT NULL DEFAULT 0,
+  doubt           boolean  NOT NULL DEFAULT false, -- an earlier try may have been taken
+  next_attempt    bigint   NOT NULL DEFAULT 0,
+  last_error      text     NOT NULL DEFAULT '',
+  receipt         bytea    NOT NULL DEFAULT '',
+  created_at      bigint   NOT NULL,
+  expires_at      bigint   NOT NULL,
+  ended_at        bigint   NOT NULL DEFAULT 0,
+  body            bytea    NOT NULL
+);
+
+CREATE UNIQUE INDEX message_key ON message(installation_id, idempotency_key) WHERE idempotency_key <> '';
+CREATE INDEX message_waiting ON message(lease_id, seq) WHERE state < 2;
+
 CREATE TABLE connect_budget (
   lease_id     text COLLATE "C" PRIMARY KEY,
   window_start bigint  NOT NULL,

@@ -56,7 +56,7 @@ func Get(t testing.TB, url, sql string, into ...any) {
 
 func with(t testing.TB, url string, f func(ctx context.Context, conn *pgx.Conn) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin) // a cleanup runs after the test's own context
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin) // a cleanup runs after the test's own
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -119,7 +119,7 @@ func start(bin string, settings []string) (_ *Server, err error) {
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata", s.data(), "--username", Role, "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+	initdb := exec.CommandContext(context.Background(), filepath.Join(bin, "initdb"), "--pgdata", s.data(), "--username", Role, "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = dir, attributes()
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
@@ -159,7 +159,7 @@ func (s *Server) run() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), args...)
+	s.cmd = exec.CommandContext(context.Background(), filepath.Join(s.bin, "postgres"), args...)
 	s.cmd.Dir, s.cmd.SysProcAttr, s.cmd.Stdout, s.cmd.Stderr = s.dir, attributes(), s.log, s.log
 	if err := launch(s.cmd); err != nil {
 		return err
