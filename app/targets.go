@@ -13,12 +13,21 @@ import (
 // that does not resolve is down until a restart finds it: without its credential
 // every program would refuse it, and each refusal is an attempt.
 func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.Target) {
+	deny, _ := delivery.DenyCIDRs(c.Delivery.DenyCIDRs) // config has checked them
 	for _, t := range c.Targets {
 		out := delivery.Target{
 			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
 			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
 			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
 			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{}, Command: t.Command, Env: map[string]channel.Text{},
+			Gzip: t.Gzip, ClientCert: string(t.ClientCert), Deny: deny,
+		}
+		if t.ClientKey.Kind != "" {
+			key, err := resolve(t.ClientKey.Kind, t.ClientKey.Name)
+			if err != nil {
+				out.Sink = lacking{fmt.Sprintf("client_key: %v", err)}
+			}
+			out.ClientKey = channel.NewText(key)
 		}
 		for _, table := range []struct {
 			key  string

@@ -8,8 +8,11 @@ type Delivery struct {
 	// Concurrency is how many deliveries, of all targets, are in flight at once.
 	// Default 256.
 	Concurrency int `toml:"concurrency" default:"256" min:"1" max:"4096"`
-	// DenyCIDRs are addresses that no target may have, looked at after DNS.
-	DenyCIDRs []string `toml:"deny_cidrs" later:"true"`
+	// DenyCIDRs are ranges of addresses that no http target may have, looked at after
+	// DNS, when a connection is made; through a proxy it is the proxy's that is looked
+	// at. [] denies none. Default: link-local addresses, and those at which clouds hand
+	// out the machine's credentials.
+	DenyCIDRs []string `toml:"deny_cidrs" default:"169.254.0.0/16,fe80::/10,fd00:ec2::254/128,100.100.100.200/32,168.63.129.16/32,192.0.0.192/32"`
 	// BacklogMax bounds what waits for delivery.
 	BacklogMax Size `toml:"backlog_max" later:"true"`
 	// OnFull says what happens at backlog_max.
@@ -23,7 +26,8 @@ type Target struct {
 	// Type is "http", a POST to url; "command", a run of a program; or "log", a line
 	// in our log.
 	Type string `toml:"type" required:"true" oneof:"http command log" later:"pull message"`
-	// URL is where an http target listens: http:// or https://. It holds no
+	// URL is where an http target listens: http://, https://, or a Unix socket as
+	// http+unix:///run/app.sock:/events. It holds no
 	// user and password; those go into headers, as a reference. Only of http.
 	URL string `toml:"url"`
 	// Command is the program that a command target runs for each event, and its
@@ -70,18 +74,20 @@ type Target struct {
 	Raw bool `toml:"raw" default:"true"`
 	// Batch is how many events one request carries.
 	Batch int `toml:"batch" later:"true"`
-	// Gzip compresses the request's body.
-	Gzip bool `toml:"gzip" later:"true"`
+	// Gzip compresses the body of a request, from 1 KB on. Default false. Only of http.
+	Gzip bool `toml:"gzip"`
 	// Headers are sent with each request, literals or references; one whose name
 	// looks like a secret must be a reference. Default: none. Only of http.
 	Headers map[string]Value `toml:"headers"`
 	// CAFile is a PEM file of certificates to trust beside the system's.
 	// Default: none. Only of http.
 	CAFile Path `toml:"ca_file"`
-	// ClientCert is the PEM file of the certificate that we show.
-	ClientCert Path `toml:"client_cert" later:"true"`
-	// ClientKey is the key of client_cert.
-	ClientKey Reference `toml:"client_key" later:"true"`
+	// ClientCert is the PEM file of the certificate that we show, with its chain.
+	// Default: none. Only of http, and with client_key.
+	ClientCert Path `toml:"client_cert"`
+	// ClientKey is the key of client_cert, in PEM: { file = "PATH" } or another
+	// reference. Default: none.
+	ClientKey Reference `toml:"client_key"`
 
 	// Pos is where the target is defined.
 	Pos Pos

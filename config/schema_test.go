@@ -60,8 +60,8 @@ func TestTheStructsAreTheManual(t *testing.T) {
 
 func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 	want := strings.Fields(`node.weight store.master_key store.poll_only store.auto_restore
-		delivery.deny_cidrs delivery.backlog_max delivery.on_full
-		target.batch target.gzip target.client_cert target.client_key
+		delivery.backlog_max delivery.on_full
+		target.batch
 		installation.interactions
 		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key health.ping_url
 		retention.audit tasks.key_reload.every tasks.config_reload.every`)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -9,7 +10,17 @@ import (
 
 	"leasehold/internal/child"
 	"leasehold/internal/secretname"
+	"leasehold/internal/unixurl"
 )
+
+// denied checks ranges of addresses.
+func (v *validator) denied(ranges []string, s spot) {
+	for i, text := range ranges {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			v.fail(v.narrow(s, i), "must be a range of addresses", `such as "169.254.0.0/16", or "10.1.2.3/32" for one`)
+		}
+	}
+}
 
 // target checks what depends on the target's type.
 func (v *validator) target(t *Target, s spot) {
@@ -28,6 +39,12 @@ func (v *validator) target(t *Target, s spot) {
 	case "http":
 		v.httpURL(t.URL, s.key("url"))
 		v.headers(t.Headers, s.key("headers"))
+		switch {
+		case t.ClientCert != "" && t.ClientKey.Kind == "" && !v.bad[s.key("client_key").path]:
+			v.fail(s.key("client_cert"), "needs its key", `write client_key = { file = "PATH" }`)
+		case t.ClientCert == "" && t.ClientKey.Kind != "":
+			v.fail(s.key("client_key"), "needs its certificate", `write client_cert = "PATH"`)
+		}
 	case "command":
 		v.command(t, s)
 	}
@@ -43,6 +60,7 @@ func (v *validator) alien(t *Target, s spot) {
 		{"url", "http", t.URL != ""},
 		{"headers", "http", len(t.Headers) > 0},
 		{"ca_file", "http", t.CAFile != ""},
+		{"gzip", "http", t.Gzip}, {"client_cert", "http", t.ClientCert != ""}, {"client_key", "http", t.ClientKey.Kind != ""},
 		{"command", "command", t.Command != nil},
 		{"env", "command", len(t.Env) > 0},
 	} {
@@ -82,8 +100,12 @@ func (v *validator) httpURL(text string, s spot) {
 	switch {
 	case err != nil:
 		v.fail(s, "is not a URL", `such as "http://127.0.0.1:3000/events"`)
-	case u.Scheme == "http+unix":
-		v.fail(s, "http+unix is "+notYet, "")
+	case u.Scheme == unixurl.Scheme:
+		if _, _, err := unixurl.Split(u); err != nil {
+			v.fail(s, err.Error(), "")
+		} else if u.User != nil {
+			v.fail(s, "a socket takes no user and password", "")
+		}
 	case u.Scheme != "http" && u.Scheme != "https":
 		v.fail(s, "must begin with http:// or https://", `such as "http://127.0.0.1:3000/events"`)
 	case u.Hostname() == "":

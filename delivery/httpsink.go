@@ -3,8 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -46,16 +44,20 @@ type httpSink struct {
 	url     string
 	header  http.Header // the same for every call
 	client  *http.Client
+	gzip    bool
 	secrets *redact.Redactor // what must not show in a reason
 }
 
 // newHTTPSink makes the sink of a checked target. It makes no connection.
 func newHTTPSink(t Target, dial Dialer, agent string) (*httpSink, error) {
-	u, err := parseURL(t.URL)
+	at, err := parseURL(t.URL)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: url: %w", t.Name, err)
 	}
-	s := &httpSink{url: t.URL, header: http.Header{}, secrets: redact.New()}
+	if addr, err := netip.ParseAddr(at.seen.Hostname()); err == nil && at.socket == "" && isDenied(t.Deny, plain(addr)) {
+		return nil, fmt.Errorf("target %q: url: %w", t.Name, &deniedError{plain(addr)})
+	}
+	s := &httpSink{url: at.seen.String(), header: http.Header{}, gzip: t.Gzip, secrets: redact.New()}
 	s.header.Set("User-Agent", agent)
 	for name, value := range t.Headers {
 		s.header.Set(name, value.Reveal())
@@ -66,38 +68,16 @@ func newHTTPSink(t Target, dial Dialer, agent string) (*httpSink, error) {
 	// again when a kept connection turns out to be closed: the target knows the
 	// delivery by its webhook-id.
 	s.header["Idempotency-Key"] = []string{}
-	s.hide(u)
-
-	roots, err := trust(t.CAFile)
+	s.hide(at.seen)
+	transport, err := newTransport(t, at.socket, dial)
 	if err != nil {
-		return nil, fmt.Errorf("target %q: ca_file: %w", t.Name, err)
-	}
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+		return nil, err
 	}
 	s.client = &http.Client{
-		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         bounded(dial),
-			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout: dialTimeout,
-			ForceAttemptHTTP2:   true, // a custom dialer or TLS config turns it off otherwise
-			MaxIdleConns:        t.Concurrency,
-			MaxIdleConnsPerHost: t.Concurrency,
-			IdleConnTimeout:     idleTimeout,
-			DisableCompression:  true, // the limit counts what comes over the wire
-		},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s, nil
-}
-
-func bounded(dial Dialer) Dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-		defer cancel()
-		return dial(ctx, network, addr)
-	}
 }
 
 // hide keeps what an address may carry beside its host out of every reason.
@@ -113,25 +93,6 @@ func (s *httpSink) hide(u *url.URL) {
 	}
 }
 
-// trust returns the system's authorities and those of a file; nil = the system's.
-func trust(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil //nolint:nilnil // nil is the pool that tls takes for the system's
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read authorities: %w", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
-	}
-	return pool, nil
-}
-
 // Close ends the connections that are kept for later.
 func (s *httpSink) Close() error {
 	s.client.CloseIdleConnections()
@@ -145,11 +106,18 @@ func (s *httpSink) Deliver(ctx context.Context, d Delivery) Result {
 		GetConn: func(string) { connected = false },
 		GotConn: func(httptrace.GotConnInfo) { connected = true },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(d.Envelope))
+	body, encoding := d.Envelope, ""
+	if s.gzip && len(body) >= gzipMin {
+		body, encoding = zip(body), "gzip"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil { // New has parsed the same address
 		return Result{Outcome: Refused, Reason: "the address of the target cannot be used", NextStep: stepAddress}
 	}
 	s.label(req.Header, d, time.Now())
+	if encoding != "" {
+		req.Header.Set("Content-Encoding", encoding)
+	}
 	resp, err := s.client.Do(req) //nolint:bodyclose // answer closes it
 	if err != nil {
 		return s.failure(ctx, err, connected)
@@ -185,6 +153,8 @@ func (s *httpSink) failure(ctx context.Context, err error, connected bool) Resul
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return Result{Outcome: Aborted, Reason: "broken off"}
+	case wantsCertificate(err):
+		return Result{Outcome: Down, Reason: oneLine(s.secrets, err.Error()), NextStep: stepCertificate}
 	case !connected && ctx.Err() != nil:
 		return Result{Outcome: Down, Reason: "no connection in time"}
 	case !connected:
@@ -206,6 +176,9 @@ func (s *httpSink) answer(resp *http.Response) Result {
 		return Result{Outcome: Taken}
 	}
 	r := Result{Reason: s.reason(status, body), After: retryAfter(resp.Header.Get("Retry-After"), time.Now()), NextStep: stepAfter(status)}
+	if status == http.StatusUnsupportedMediaType && s.gzip {
+		r.NextStep = stepGzip
+	}
 	switch {
 	case status == http.StatusGone:
 		r.Outcome = Gone

@@ -39,14 +39,28 @@ func (d *Dispatcher) equip(config Target) (*setup, error) {
 		}
 		s.sink = sink
 	}
-	if s.CAFile != "" {
-		pem, err := os.ReadFile(s.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("target %q: ca_file: %w", s.Name, err)
-		}
-		s.files = sha256.Sum256(pem)
+	if err := s.read(); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// read notes what the files of the setup hold, so that one that has changed is seen.
+func (s *setup) read() error {
+	all := sha256.New()
+	for _, f := range []struct{ key, file string }{{"ca_file", s.CAFile}, {"client_cert", s.ClientCert}} {
+		if f.file == "" {
+			continue
+		}
+		pem, err := os.ReadFile(f.file)
+		if err != nil {
+			return fmt.Errorf("target %q: %s: %w", s.Name, f.key, err)
+		}
+		of := sha256.Sum256(pem)
+		_, _ = all.Write(of[:]) // a hash takes all
+	}
+	all.Sum(s.files[:0])
+	return nil
 }
 
 // same reports whether both call the same in the same way.

@@ -10,25 +10,28 @@ import (
 
 // What a person does about a target, by what it said or why it said nothing.
 const (
-	stepStart    = "start the program behind it; what waits is delivered then"
-	stepWait     = "wait, it asks for fewer calls; lower its concurrency if this lasts"
-	stepAgain    = "restart leasehold once the program wants events again; what waits is kept"
-	stepMoved    = "set the target's url to the final address, then restart leasehold"
-	stepAddress  = "correct the target's url, then restart leasehold"
-	stepAccess   = "correct the credential in the target's headers, then restart leasehold, or let the program accept it"
-	stepPath     = "correct the path in the target's url, then restart leasehold, or let the program take POST there"
-	stepRefused  = "let the program answer 2xx, also to events that it does not want"
-	stepBroken   = "mend the program behind it; what waits is tried again by itself"
-	stepSlow     = "let the program answer sooner, or raise the target's timeout and restart leasehold"
-	stepHeader   = "correct the target's headers, then restart leasehold; a secret's file must hold one line"
-	stepPlain    = "write http:// in the target's url and restart leasehold, or let the program speak TLS"
-	stepTrust    = "renew the program's certificate, or name its authority in the target's ca_file and restart leasehold"
-	stepTLS      = "let the program speak TLS 1.2 or later, or write http:// in the target's url and restart leasehold"
-	stepResolve  = "correct the host in the target's url and restart leasehold, or mend its DNS"
-	stepCommand  = "install the program, or let Leasehold's user run it; else correct the target's command and restart leasehold"
-	stepLater    = "see what the program waits for; what waits is delivered when it ends with 0 again"
-	stepLong     = "let the program end sooner, or raise the target's timeout and restart leasehold"
-	stepNameless = "add the target to the config and restart leasehold, or drop what waits: leasehold deliveries drop --state pending --target "
+	stepStart       = "start the program behind it; what waits is delivered then"
+	stepWait        = "wait, it asks for fewer calls; lower its concurrency if this lasts"
+	stepAgain       = "restart leasehold once the program wants events again; what waits is kept"
+	stepMoved       = "set the target's url to the final address, then restart leasehold"
+	stepAddress     = "correct the target's url, then restart leasehold"
+	stepAccess      = "correct the credential in the target's headers, then restart leasehold, or let the program accept it"
+	stepPath        = "correct the path in the target's url, then restart leasehold, or let the program take POST there"
+	stepRefused     = "let the program answer 2xx, also to events that it does not want"
+	stepBroken      = "mend the program behind it; what waits is tried again by itself"
+	stepSlow        = "let the program answer sooner, or raise the target's timeout and restart leasehold"
+	stepHeader      = "correct the target's headers, then restart leasehold; a secret's file must hold one line"
+	stepPlain       = "write http:// in the target's url and restart leasehold, or let the program speak TLS"
+	stepTrust       = "renew the program's certificate, or name its authority in the target's ca_file and restart leasehold"
+	stepTLS         = "let the program speak TLS 1.2 or later, or write http:// in the target's url and restart leasehold; one that wants a certificate needs client_cert"
+	stepResolve     = "correct the host in the target's url and restart leasehold, or mend its DNS"
+	stepCertificate = "name the certificate that the program wants in the target's client_cert and client_key, then restart leasehold"
+	stepDenied      = "correct the target's url, or take the range out of delivery.deny_cidrs, then restart leasehold"
+	stepGzip        = "let the program take Content-Encoding: gzip, or write gzip = false and restart leasehold"
+	stepCommand     = "install the program, or let Leasehold's user run it; else correct the target's command and restart leasehold"
+	stepLater       = "see what the program waits for; what waits is delivered when it ends with 0 again"
+	stepLong        = "let the program end sooner, or raise the target's timeout and restart leasehold"
+	stepNameless    = "add the target to the config and restart leasehold, or drop what waits: leasehold deliveries drop --state pending --target "
 )
 
 // stepAfter is what to do about an answer that is no 2xx.
@@ -57,6 +60,9 @@ func stepAfter(status int) string {
 // until an answer. What it can tell apart it tells by the error's type; a header
 // that cannot be sent has none.
 func stepWithout(err error) string {
+	if _, ok := errors.AsType[*deniedError](err); ok {
+		return stepDenied
+	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
 		return stepResolve
 	}

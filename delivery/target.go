@@ -3,6 +3,7 @@ package delivery
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/internal/child"
+	"leasehold/internal/unixurl"
 )
 
 // Order says what stays in order on the way to a target, one at a time.
@@ -35,7 +37,7 @@ const (
 type Target struct {
 	Name string // in config, store and logs
 	Kind string // http, command, log; anything when Sink is set
-	URL  string // http:// or https://; http only
+	URL  string // http://, https:// or http+unix:///SOCKET:/PATH; http only
 
 	// Command is a program and its arguments, run without a shell; command only. They
 	// hold no secret: everybody on the machine can read them.
@@ -65,6 +67,15 @@ type Target struct {
 
 	Headers map[string]channel.Text // sent with each call; http only
 	CAFile  string                  // PEM: trusted beside the system's authorities; http only
+	Gzip    bool                    // compress bodies of a KB and more; http only
+
+	// ClientCert is a file with the certificate that we show, and its chain, in PEM;
+	// ClientKey is its key, in PEM, not a file. Both or none; http only.
+	ClientCert string
+	ClientKey  channel.Text
+	// Deny are addresses that the target may not have, looked at when a connection is
+	// made; see DenyCIDRs. Through a proxy it is the proxy's that is looked at; http only.
+	Deny []netip.Prefix
 
 	Sink Sink // for embedders and tests: takes the deliveries instead of Kind's own
 
@@ -127,6 +138,9 @@ func (t Target) check() error {
 	default:
 		fault("type", "must be http, command or log (got %q)", t.Kind)
 	}
+	if t.Sink == nil && (t.ClientCert == "") != (t.ClientKey.Reveal() == "") {
+		fault("client_cert", "goes with client_key, and client_key with it")
+	}
 	if t.Sink == nil && t.Kind != "http" && t.URL != "" {
 		fault("url", "a %s target has none", t.Kind)
 	}
@@ -173,24 +187,33 @@ func (t Target) checkCommand(fault func(key, format string, args ...any)) {
 	}
 }
 
+// address is where a target listens.
+type address struct {
+	seen   *url.URL // as HTTP sees it
+	socket string   // the file to connect to; "" = the host
+}
+
 // parseURL says what is wrong with an address without repeating it: it may
 // hold a password or a token.
-func parseURL(s string) (*url.URL, error) {
+func parseURL(s string) (address, error) {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
-		return nil, errors.New("is missing; write the address of your program, such as http://localhost:3000/events")
+		return address{}, errors.New("is missing; write the address of your program, such as http://localhost:3000/events")
 	case err != nil:
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
 		}
-		return nil, fmt.Errorf("is not an address: %w", err)
+		return address{}, fmt.Errorf("is not an address: %w", err)
+	case u.Scheme == unixurl.Scheme:
+		socket, seen, err := unixurl.Split(u)
+		return address{seen, socket}, err
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("must begin with http:// or https:// (got %q)", u.Scheme)
+		return address{}, fmt.Errorf("must begin with http:// or https:// (got %q)", u.Scheme)
 	case u.Host == "":
-		return nil, errors.New("names no host")
+		return address{}, errors.New("names no host")
 	}
-	return u, nil
+	return address{seen: u}, nil
 }
 
 // wants reports whether the target gets events of type typ.
