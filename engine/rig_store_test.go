@@ -79,11 +79,19 @@ func (s *faultyStore) List(ctx context.Context, known int64) (got engine.Snapsho
 	if errors.Is(err, errEmptyList) {
 		return engine.Snapshot{Version: known + 1000}, nil
 	}
+	if errors.Is(err, errShortList) {
+		got, err = s.Store.List(ctx, 0)
+		got.Version += 1000
+		got.Installations = got.Installations[1:]
+	}
 	return got, err
 }
 
 // errEmptyList makes a list come back empty and without an error.
 var errEmptyList = errors.New("empty")
+
+// errShortList makes it lack its first installation.
+var errShortList = errors.New("short")
 
 func (s *faultyStore) Claim(ctx context.Context, session string, ids []string) (got []engine.Grant, err error) {
 	err = s.broken(ctx, "claim", func() (err error) { got, err = s.Store.Claim(ctx, session, ids); return })

@@ -166,6 +166,24 @@ func emptyList(r *rig) {
 	n.finish()
 }
 
+func shortList(r *rig) {
+	s := r.sole()
+	r.install(s, "acme", "beta", "gamma")
+	n := r.start("a", s)
+	r.within(time.Second, "connected", func() bool { return connected(n) == 3 })
+	n.store.breakNext("list", storeRule{times: 1, err: errShortList})
+	pass(time.Minute)
+	if got := r.platform.runs("acme"); got != 1 {
+		r.Errorf("got %d runs of what one list lacked, want 1", got)
+	}
+	n.store.breakNext("list", storeRule{times: -1, err: errShortList})
+	r.within(30*time.Second, "believed the second time", func() bool { now, _ := r.platform.connections("acme"); return now == 0 })
+	if now, _ := r.platform.connections("beta"); now != 1 {
+		r.Errorf("got %d connections of what was always listed, want 1", now)
+	}
+	n.finish()
+}
+
 func skewedClocks(r *rig) {
 	r.skew.Store(int64(61 * time.Second)) // the store's clock runs ahead of the nodes'
 	s := r.shared()

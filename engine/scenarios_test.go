@@ -44,6 +44,7 @@ var scenarios = []struct {
 	{"above eight of them the node drains and ends as a failure", tooManyLeaks},
 	{"a hung list delays nothing that runs", hungList},
 	{"one empty list drops nothing", emptyList},
+	{"nor does one that lacks a row", shortList},
 	{"skewed clocks change nothing", skewedClocks},
 	{"a suspend closes every socket and reconnects within seconds", suspendReconnects},
 	{"a sole owner that slept dials again, and is not fenced", soleSleeps},
@@ -62,7 +63,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 43
+	const promised = 44
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}
