@@ -41,7 +41,7 @@ one per bot installation, and delivers every message it hears to your program.`,
 	flags.BoolVar(&p.json, "json", false, "write JSON, for programs")
 	root.AddCommand(
 		p.runCommand(), p.checkCommand(), p.statusCommand(), p.installationsCommand(), p.typesCommand(), p.eventsCommand(),
-		p.deliveriesCommand(), p.traceCommand(), p.sendCommand(), p.messagesCommand(), p.tasksCommand(), p.backupCommand(), p.restoreCommand(),
+		p.deliveriesCommand(), p.traceCommand(), p.sendCommand(), p.messagesCommand(), p.tasksCommand(), p.backupCommand(), p.restoreCommand(), p.doctorCommand(),
 		p.nodesCommand(), p.fakeCommand(), p.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -49,7 +49,7 @@ func open(ctx context.Context, path string, o Options, sole bool) (_ *Store, err
 		o.Now = time.Now
 	}
 	if o.ReserveBytes == 0 {
-		o.ReserveBytes = 16 << 20
+		o.ReserveBytes = defaultReserve
 	}
 	if path, err = resolve(path, o.ForceNetworkFS); err != nil {
 		return nil, failed("open the store", err)

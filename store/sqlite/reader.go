@@ -33,6 +33,9 @@ func OpenReader(ctx context.Context, path string, o Options) (*Reader, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, failed("open the store for reading", fault.Errorf(fault.NotFound, "there is no database %s yet: leasehold run makes it", path))
 	}
+	if _, err := readHeader(path); err != nil {
+		return nil, failed("open the store for reading", err)
+	}
 	r := &Reader{&reads{path: path}}
 	r.kind = func(err error) error { return classify(path, err) }
 	if r.db, err = openReads(path); err != nil {

@@ -9,6 +9,9 @@ import (
 // The reserve is a file beside the database that takes up room until the disk is
 // full: then even a DELETE and a checkpoint fail, and giving it up lets them run.
 
+// defaultReserve is four logs: folding one in may take as much as it has.
+const defaultReserve = 16 << 20
+
 // reserveFactor is how many reserves must be free before it is made again: 64 MB
 // for the default 16.
 const reserveFactor = 4

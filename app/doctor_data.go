@@ -1,0 +1,77 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"leasehold/store/sqlite"
+)
+
+// checkDataDir looks at the data folder itself.
+func checkDataDir(dir string) []finding {
+	if dir == "" {
+		return []finding{{"data folder", fail, "none is known here", "set node.data_dir, or use --data-dir FOLDER"}}
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []finding{{"data folder", fine, dir + " is not there yet; the first start makes it", ""}}
+	case err != nil:
+		return []finding{{"data folder", fail, err.Error(), "use the user that leasehold runs as, or root"}}
+	case !info.IsDir():
+		return []finding{{"data folder", fail, dir + " is not a folder", "move it away, or set node.data_dir"}}
+	}
+	if all := checkRights(dir, info); len(all) > 0 {
+		return all
+	}
+	return []finding{{"data folder", fine, dir, ""}}
+}
+
+// checkFileSystem looks at what the database is on. forced: the config allows a
+// network.
+func checkFileSystem(p sqlite.Place, forced bool) finding {
+	switch {
+	case p.Network && forced:
+		return finding{
+			"file system", warn, fmt.Sprintf("%s is on %s, as store.force_network_fs allows: locks may lie there, and two processes run one installation", p.Path, p.FileSystem),
+			"move node.data_dir to a local disk",
+		}
+	case p.Network:
+		return finding{"file system", fail, fmt.Sprintf("%s is on %s, where a database can be damaged", p.Path, p.FileSystem), "move node.data_dir to a local disk"}
+	case p.Volatile && p.FileSystem == "overlay":
+		return finding{"file system", warn, p.Path + " is on overlay, a container's own layer most often: it is lost with the container", "mount a volume, and set node.data_dir to it"}
+	case p.Volatile:
+		return finding{"file system", warn, fmt.Sprintf("%s is on %s: it is lost when the machine restarts", p.Path, p.FileSystem), "move node.data_dir to a disk"}
+	}
+	return finding{"file system", fine, "fit for a database", ""}
+}
+
+// checkDisk looks at the room that is left.
+func checkDisk(p sqlite.Place) finding {
+	room := bytesWords(p.Free) + " free"
+	if p.Nodes >= 0 {
+		room += fmt.Sprintf(", room for %d files", p.Nodes)
+	}
+	const next = "free some space on it: du -xh --max-depth=2 / | sort -h shows where it is"
+	switch {
+	case p.Short():
+		return finding{"disk", fail, "full, or nearly so (" + room + "): no event is accepted without room", next}
+	case p.Low():
+		return finding{"disk", warn, "nearly full (" + room + ")", next}
+	case p.ReserveLacks > 0:
+		return finding{"disk", warn, room + "; the reserve for a full disk has been given up, or there was never room for it", "free some space: upkeep makes it again, within the hour, or at once with leasehold tasks run upkeep"}
+	}
+	return finding{"disk", fine, room, ""}
+}
+
+// checkLeftovers looks for what killed processes left behind.
+func checkLeftovers(p sqlite.Place, held bool) []finding {
+	if len(p.Parts) == 0 || held { // one may be at work
+		return nil
+	}
+	slices.Sort(p.Parts)
+	return []finding{{"leftovers", warn, fmt.Sprintf("%d files of restores that were killed, such as %s", len(p.Parts), p.Parts[0]), fmt.Sprintf("rm -f %s.*.part*", p.Path)}}
+}

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"leasehold/config"
+	"leasehold/internal/fault"
+	"leasehold/internal/identity"
+	"leasehold/store"
+	"leasehold/store/sqlite"
+)
+
+// checkStore looks at the database, at what is beside it, and at its backups.
+func checkStore(ctx context.Context, x *patient) []finding {
+	url, err := x.config.StoreURL(x.resolve)
+	if err != nil {
+		return []finding{{"store", warn, err.Error(), "look whether the service has it: this shell need not"}}
+	}
+	if x.path, err = store.Path(url); err != nil {
+		return []finding{{"store", fail, err.Error(), "set store.url"}}
+	}
+	if !exists(filepath.Dir(x.path)) {
+		return []finding{{"store", fine, x.path + " is not there yet; the first start makes it", ""}}
+	}
+	p, err := sqlite.Look(x.path)
+	if err != nil {
+		return []finding{{"store", fail, err.Error(), "use the user that leasehold runs as, or root"}}
+	}
+	_, held := sqlite.Holder(x.path)
+	all := []finding{checkFileSystem(p, x.config.Store.ForceNetworkFS), checkDisk(p)}
+	all = append(all, checkLeftovers(p, held)...)
+	newest := newestBackup(backupsDir(x.config))
+	all = append(all, checkDatabase(ctx, x, p, newest))
+	if p.There {
+		all = append(all, checkLog(p, held), checkBackups(x.config.Tasks.Backup, newest, time.Now()))
+	}
+	return all
+}
+
+// newestBackup is the newest dated backup in a folder; nil = there is none.
+func newestBackup(dir string) *sqlite.BackupFile {
+	all, err := sqlite.Backups(dir)
+	if err != nil || len(all) == 0 || dir == "" {
+		return nil
+	}
+	return &all[0]
+}
+
+// checkDatabase opens it for reading and, when told, reads all of it.
+func checkDatabase(ctx context.Context, x *patient, p sqlite.Place, newest *sqlite.BackupFile) finding {
+	restore := "restore a backup: leasehold restore --replace FILE"
+	if newest != nil {
+		restore = "stop leasehold, then: leasehold restore --replace " + newest.Path
+	}
+	if !p.There || p.Bytes == 0 {
+		id, err := identity.Load(string(x.config.Node.DataDir))
+		switch {
+		case err != nil:
+			return finding{"store", fail, err.Error(), "see what it says"}
+		case id.Store != "":
+			return finding{"store", fail, "the database " + x.path + " is gone: this node had one", "put it back, or " + restore}
+		}
+		return finding{"store", fine, x.path + " is not there yet; the first start makes it", ""}
+	}
+	r, err := sqlite.OpenReader(ctx, x.path, sqlite.Options{ForceNetworkFS: true}) // the place is another check's
+	if err == nil && x.full {
+		err = r.Check(ctx)
+	}
+	if r != nil {
+		err = errors.Join(err, r.Close())
+	}
+	switch {
+	case err == nil && x.full:
+		return finding{"store", fine, fmt.Sprintf("%s, %s, read as a whole: sound", x.path, bytesWords(p.Bytes)), ""}
+	case err == nil:
+		return finding{"store", fine, fmt.Sprintf("%s, %s; leasehold doctor --full reads all of it", x.path, bytesWords(p.Bytes)), ""}
+	case fault.Is(err, fault.Corrupt):
+		return finding{"store", fail, err.Error(), restore}
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // an older schema, or none yet
+		return finding{"store", warn, err.Error(), "start leasehold, which brings it up to date"}
+	case fault.Is(err, fault.Newer):
+		return finding{"store", fail, err.Error(), "install the newer version again"}
+	}
+	return finding{"store", fail, err.Error(), "use the user that leasehold runs as, or root"}
+}
+
+// longLog is a log that somebody's long reading keeps from being folded in: at work
+// it has about four megabytes, and is cut to sixteen.
+const longLog = 64 << 20
+
+func checkLog(p sqlite.Place, held bool) finding {
+	switch {
+	case p.LogBytes > longLog && held:
+		return finding{"log", warn, bytesWords(p.LogBytes) + " are not folded into the database: some program reads it without an end", "fuser " + p.Path + " names those who have it open; then: leasehold tasks run upkeep"}
+	case p.LogBytes > longLog:
+		return finding{"log", warn, bytesWords(p.LogBytes) + " are not folded into the database", "start leasehold, which folds it in"}
+	}
+	return finding{"log", fine, bytesWords(p.LogBytes) + " beside the database", ""}
+}
+
+// lateBackup is how many intervals may pass without a backup before it is said. One
+// where nothing changed makes none, which is why it is no failure.
+const lateBackup = 3
+
+func checkBackups(b config.Backup, newest *sqlite.BackupFile, now time.Time) finding {
+	const byItself = `set [tasks.backup] every = "24h" or dir, or run leasehold backup yourself`
+	every := b.Interval()
+	if newest == nil {
+		f := finding{"backups", warn, "there is none, and none is made by itself", byItself}
+		if every > 0 {
+			f.Detail, f.NextStep = "there is none yet", "leasehold tasks run backup"
+		}
+		return f
+	}
+	age := fmt.Sprintf("the newest is %s, %s", newest.Path, ago(newest.At))
+	switch old := now.Sub(newest.At); {
+	case every == 0 && old > 7*24*time.Hour:
+		return finding{"backups", warn, age + ", and none is made by itself", byItself}
+	case every > 0 && old > lateBackup*every:
+		return finding{"backups", warn, age + "; one is due every " + b.Every.String() + " while something changes", "leasehold tasks list says how the last one went"}
+	}
+	if info, err := os.Stat(newest.Path); err != nil || info.Size() == 0 {
+		return finding{"backups", fail, newest.Path + " is empty, or cannot be read", "leasehold backup makes another one"}
+	}
+	return finding{"backups", fine, age, ""}
+}
