@@ -37,6 +37,8 @@ type Process interface {
 	Targets() []Target
 	// Ready says why this node cannot work; nil: store, session and disk are well.
 	Ready(ctx context.Context) error
+	// Troubles are the node's own, beside not being ready.
+	Troubles() []Trouble
 	// Wake makes the lanes of these leases look at the store: deliveries wait again.
 	Wake(leases []string)
 	// WakeMessages has whoever sends the messages of a lease look at the store.

@@ -39,14 +39,15 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) error {
 	if err := queryOf(r).err(); err != nil {
 		return err
 	}
-	o, err := a.overview(r.Context())
+	o, err := a.Overview(r.Context())
 	if err != nil {
 		return err
 	}
 	return a.answer(w, http.StatusOK, o)
 }
 
-func (a *API) overview(ctx context.Context) (Overview, error) {
+// Overview is what GET /v1/status answers: it reads, and writes nothing.
+func (a *API) Overview(ctx context.Context) (Overview, error) {
 	o := Overview{Mode: a.o.Mode, Version: a.o.Version, Holder: a.o.Holder}
 	var err error
 	if o.Installations, err = a.views(ctx); err != nil {
@@ -74,7 +75,10 @@ func (a *API) overview(ctx context.Context) (Overview, error) {
 
 func (a *API) trouble(ctx context.Context, o Overview) (all []Trouble) {
 	if err := a.unready(ctx); err != nil && o.Mode == Running {
-		all = append(all, Trouble{What: "node", State: "not_ready", Reason: err.Error()})
+		all = append(all, Trouble{What: "node", State: "not_ready", Reason: err.Error(), NextStep: StoreStep(err)})
+	}
+	if a.o.Process != nil {
+		all = append(all, a.o.Process.Troubles()...)
 	}
 	for _, v := range o.Installations {
 		if o.Mode == Running && !well(v.Status) {

@@ -48,7 +48,7 @@ func (a *API) view(i Installation, live map[string]Status) View {
 	case a.o.Mode == Running && i.Owner == "" && i.Via == "":
 		v.Status = Status{State: stateUnclaimed, LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}
 	}
-	v.NextStep = nextStep(v.Status, v.ID, v.Type)
+	v.NextStep = NextStep(v.Status, v.ID, v.Type)
 	return v
 }
 
@@ -69,9 +69,9 @@ func well(s Status) bool {
 	}
 }
 
-// nextStep is what a person does about a state, by its state and reason; "" where
-// the program helps itself.
-func nextStep(s Status, id, kind string) string {
+// NextStep is what a person does about the state of an installation of a type, by its
+// state and reason; "" where the program helps itself.
+func NextStep(s Status, id, kind string) string {
 	switch state := engine.State(s.State); {
 	case state == engine.Blocked && s.Reason == "unknown_type":
 		return "this program has no channel type " + kind + "; see leasehold types list"

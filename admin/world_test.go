@@ -184,6 +184,7 @@ type process struct {
 	links     map[string]admin.Status
 	targets   []admin.Target
 	unready   error
+	troubles  []admin.Trouble
 	mu        sync.Mutex // guards what follows
 	woken     []string
 	triggered int
@@ -194,6 +195,7 @@ func (p *process) Info() admin.NodeInfo {
 }
 func (p *process) Links() map[string]admin.Status  { return p.links }
 func (p *process) Targets() []admin.Target         { return p.targets }
+func (p *process) Troubles() []admin.Trouble       { return p.troubles }
 func (p *process) Ready(ctx context.Context) error { return p.unready }
 
 func (p *process) Wake(leases []string) {

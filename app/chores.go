@@ -14,11 +14,14 @@ import (
 )
 
 // chores are the maintenance tasks, each a loop of its own. What a cycle goes by it
-// takes from the config of that moment.
-func chores(current func() *config.Config, s store.Store, log *slog.Logger) (*loop.Group, error) {
+// takes from the config of that moment. n is the node that runs; nil = nothing does.
+func chores(current func() *config.Config, s store.Store, n *node, log *slog.Logger) (*loop.Group, error) {
 	c := current()
 	tasks := []*chore{
 		{name: "sweeper", every: c.Tasks.Sweeper.Every.Std(), do: func(ctx context.Context) (string, error) {
+			if n != nil && n.clockHeld() != "" {
+				return "", nil // what is past its retention cannot be told from what is not
+			}
 			swept, err := s.Sweep(ctx, retention(current()))
 			return swept.String(), err
 		}},
@@ -27,6 +30,7 @@ func chores(current func() *config.Config, s store.Store, log *slog.Logger) (*lo
 			return tendedWords(tended), err
 		}},
 		{name: "self-audit", every: c.Tasks.SelfAudit.Every.Std(), do: (&audit{store: s, log: log}).run},
+		{name: pingTask, every: pingEvery, do: n.ping},
 	}
 	if b, ok := s.(store.Backer); ok || s == nil {
 		tasks = append(tasks, backupChore(current, b))
@@ -34,6 +38,9 @@ func chores(current func() *config.Config, s store.Store, log *slog.Logger) (*lo
 	var all []loop.Task
 	for _, t := range tasks {
 		t.store = s
+		if n != nil {
+			t.told = n.taskEnded
+		}
 		all = append(all, loop.Task{Name: t.name, Every: t.every, Cycle: t.cycle})
 	}
 	g, err := loop.NewGroup(loop.Standard(), log, all...)
@@ -55,6 +62,7 @@ type chore struct {
 	every time.Duration
 	do    func(context.Context) (done string, err error) // done: "" = there was nothing to do
 	store admin.Store
+	told  func(name string, err error) // of each result; nil = nobody
 
 	failures int // in a row; one cycle at a time
 }
@@ -67,6 +75,9 @@ func (t *chore) cycle(ctx context.Context) error {
 	done, err := t.do(ctx)
 	if ctx.Err() != nil && err != nil {
 		return err // a shutdown: the loop tells it from a failure
+	}
+	if t.told != nil {
+		t.told(t.name, err)
 	}
 	failed := t.failures > 0
 	switch {

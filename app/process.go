@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
+	"leasehold/internal/clockgate"
 	"leasehold/internal/fault"
 	"leasehold/internal/loop"
 	"leasehold/store"
@@ -27,6 +29,11 @@ type node struct {
 	mailer         *outbound.Mailer
 	router         *router
 	supervisor     *engine.Supervisor
+	log            *slog.Logger
+
+	clock  *clockgate.Gate
+	herald *herald
+	pinger *pinger
 
 	// config is what the node runs with. It is replaced whole and never written to:
 	// what may change while the node runs asks for it each time.

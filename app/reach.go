@@ -147,7 +147,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 			return err
 		}
 		defer closing(&err, s.Close)
-		tasks, err := chores(fixed(c), s, log)
+		tasks, err := chores(fixed(c), s, nil, log)
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 			return err
 		}
 		defer closing(&err, r.Close)
-		tasks, err := chores(fixed(c), nil, log) // for their names: a reader runs none
+		tasks, err := chores(fixed(c), nil, nil, log) // for their names: a reader runs none
 		if err != nil {
 			return err
 		}

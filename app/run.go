@@ -15,6 +15,7 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/config"
+	"leasehold/internal/clockgate"
 	"leasehold/internal/identity"
 )
 
@@ -117,8 +118,9 @@ func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) e
 // in which things start. What was started is stopped in reverse, where it stands:
 // the socket answers until the drain is over, the store is closed last.
 func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
-	n := &node{started: time.Now(), name: c.Node.Name}
+	n := &node{started: time.Now(), name: c.Node.Name, log: log}
 	n.config.Store(c)
+	n.herald = newHerald(p.redact.String, log)
 	resolve := p.resolver(log)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
@@ -136,6 +138,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	}
 	defer closing(&err, n.store.Close)
 	claimed := time.Now()
+	n.clock = clockgate.New(clockgate.Options{Built: buildTime()})
 	self, err := identity.Load(string(c.Node.DataDir))
 	if err != nil {
 		return err
@@ -149,15 +152,16 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	}
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
-	if n.dispatcher, err = p.dispatcher(c, n.store, routes, resolve, log); err != nil {
+	if n.dispatcher, err = p.dispatcher(c, n, routes, resolve, log); err != nil {
 		return err
 	}
+	n.herald.announce, n.herald.about = n.dispatcher.Announce, routes.describe
 	n.router = newRouter(c, n.dispatcher, routes)
 	n.mailer = mailer(ctx, n.store, types, log)
-	if n.supervisor, err = p.supervisor(c, n.store, &grantee{n.router, n.mailer}, self, types, resolve, log); err != nil {
+	if n.supervisor, err = p.supervisor(c, n, self, types, resolve, log); err != nil {
 		return err
 	}
-	tasks, err := chores(n.config.Load, n.store, log)
+	tasks, err := chores(n.config.Load, n.store, n, log)
 	if err != nil {
 		return err
 	}
@@ -167,12 +171,18 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 		return err
 	}
 	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Backups: backupsOf(n.store, n.config.Load), Log: log}))
+	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
 	delivering := start(ctx, n.dispatcher.Run)
 	defer closing(&err, delivering.stop)
 	sending := start(ctx, n.mailer.Run)
 	defer closing(&err, sending.stop)
+	telling := start(ctx, n.herald.Run)
+	defer closing(&err, telling.stop)
+	watching := start(ctx, func(ctx context.Context) error { return n.clock.Run(ctx, n.clockChanged) })
+	defer closing(&err, watching.stop)
+	n.herald.Started(buildVersion().Version, self.Version)
 	holding := start(ctx, n.supervisor.Run)
 	defer closing(&err, holding.stop)
 	tending := start(ctx, tasks.Run)
@@ -180,10 +190,14 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 
 	n.awaitSession(ctx, holding.ended)
 	log.InfoContext(ctx, "ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(claimed).Milliseconds())
+	var failed error
 	select { // one that has ended by itself says why when it is stopped
 	case <-ctx.Done():
 	case <-holding.ended:
+		failed = holding.err
 	case <-answering.ended:
+		failed = answering.err
 	}
+	n.herald.Stopping(buildVersion().Version, failed)
 	return nil
 }

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 //	code N PROGRAM ARG…       run it; it must end with N
 //	until TIME REGEXP ARG…    run leasehold until its output matches; TIME is the most it may take.
 //	                          Arguments are globs; @SOCKET in front asks on that socket
-//	envsubst FILE…            fill in $PLATFORM and $PROGRAM
+//	envsubst FILE…            fill in $PLATFORM, $PROGRAM and $PING
 //	gone GLOB                 no file has such a name
 //	rest TIME                 let time pass, where time itself is what matters
 //	running TIME SOCKET       until a running program answers there, asked without starting one
@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 //	push BOT N · cut BOT · acked BOT N
 //	program [:PORT]           a program that takes webhooks at $PROGRAM
 //	answer STATUS             what it answers from now on
+//	pinged REGEXP             the last call of $PING, its method, path and body, matches
 //	took N                    wait until it has taken N different deliveries
 //	replays N                 wait until it has taken N that were marked as a replay
 //	sql FILE STATEMENT        change a database
@@ -80,7 +81,7 @@ func params() testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	}
@@ -210,7 +211,7 @@ func exists(path string) bool {
 func cmdEnvsubst(ts *testscript.TestScript, _ bool, files []string) {
 	for _, f := range files {
 		text := ts.ReadFile(f)
-		for _, name := range []string{"PLATFORM", "PROGRAM"} {
+		for _, name := range []string{"PLATFORM", "PROGRAM", "PING"} {
 			text = strings.ReplaceAll(text, "$"+name, ts.Getenv(name))
 		}
 		ts.Check(os.WriteFile(ts.MkAbs(f), []byte(text), 0o600))
@@ -301,12 +302,29 @@ type program struct {
 	status   int
 	taken    map[string]int // 2xx answers by webhook id
 	replayed map[string]int // those of them that were marked as a replay
+	pings    []string       // method, path and body of calls of /ping
+}
+
+func cmdPinged(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: pinged regexp")
+	}
+	want, p := regexp.MustCompile(args[0]), of(ts).program
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.pings); n == 0 || !want.MatchString(p.pings[n-1]) {
+		ts.Fatalf("got the pings %q, want the last to match %s", p.pings, want)
+	}
 }
 
 func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
+	body, _ := io.ReadAll(r.Body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, "/ping") {
+		p.pings = append(p.pings, r.Method+" "+r.URL.Path+" "+string(body))
+		return
+	}
 	if p.status < 300 {
 		p.taken[r.Header.Get("webhook-id")]++
 		if r.Header.Get("leasehold-replay") == "true" {
@@ -329,6 +347,7 @@ func cmdProgram(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(p.server.Close)
 	of(ts).program = p
 	ts.Setenv("PROGRAM", p.server.URL+"/events")
+	ts.Setenv("PING", p.server.URL+"/ping/7f3c-planted-ping")
 }
 
 func cmdAnswer(ts *testscript.TestScript, _ bool, args []string) {

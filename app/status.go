@@ -88,18 +88,23 @@ func (p *program) showStatus(o admin.Overview) {
 		p.line("")
 	}
 	for _, x := range o.Trouble {
-		line := x.What + " is " + strings.ReplaceAll(x.State, "_", " ")
-		if x.Reason != "" {
-			line += " (" + printable(x.Reason) + ")"
-		}
-		if x.NextStep != "" {
-			line += ": " + x.NextStep
-		}
-		p.line("%s", line)
+		p.line("%s", troubleLine(x))
 	}
 	if len(o.Installations) == 0 && o.Mode == admin.Running {
 		p.line("There is no installation yet; write an [[installation]] into leasehold.toml, or see leasehold installations put --help")
 	}
+}
+
+// troubleLine says what is not well, and what to do about it.
+func troubleLine(x admin.Trouble) string {
+	line := x.What + " is " + strings.ReplaceAll(x.State, "_", " ")
+	if x.Reason != "" {
+		line += " (" + printable(x.Reason) + ")"
+	}
+	if x.NextStep != "" {
+		line += ": " + x.NextStep
+	}
+	return line
 }
 
 // headline is the state of the box in one line.

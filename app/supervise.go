@@ -42,8 +42,13 @@ func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store
 }
 
 // dispatcher makes what delivers.
-func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
-	d, err := delivery.New(s, targetsOf(c, resolve), delivery.Options{
+func (p *program) dispatcher(c *config.Config, n *node, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
+	var observer delivery.Observer
+	if n.herald != nil {
+		observer = n.herald
+	}
+	d, err := delivery.New(n.store, targetsOf(c, resolve), delivery.Options{
+		Clock: n.believed(), Observer: observer,
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
 		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,
 		Programs: p.programs, Environ: p.Env,
@@ -55,7 +60,7 @@ func (p *program) dispatcher(c *config.Config, s store.Store, routes *routes, re
 }
 
 // supervisor makes what holds the connections.
-func (p *program) supervisor(c *config.Config, s store.Store, holder engine.Holder, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
+func (p *program) supervisor(c *config.Config, n *node, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
 	host, err := identity.Host(string(c.Node.DataDir))
 	if err != nil {
 		return nil, err
@@ -68,13 +73,14 @@ func (p *program) supervisor(c *config.Config, s store.Store, holder engine.Hold
 	if err != nil {
 		return nil, err
 	}
-	v, err := engine.New(s, types, holder, engine.Options{
+	v, err := engine.New(n.store, types, &grantee{n.router, n.mailer}, engine.Options{
 		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
 		Timing: engine.Timing{
 			TTL: c.Lease.TTL.Std(), RenewEvery: c.Lease.RenewEvery.Std(), AttemptTimeout: c.Lease.AttemptTimeout.Std(), Margin: c.Lease.Margin.Std(),
 		},
 		Connect:      engine.Connect{PerTypeRate: c.Connect.PerTypeRate, InFlight: c.Connect.InFlight, Proxy: proxy, RootCAs: authorities},
-		DrainTimeout: c.Node.DrainTimeout.Std(), Log: log, OnSession: self.SetSession,
+		DrainTimeout: c.Node.DrainTimeout.Std(), Log: log, Observer: n.herald,
+		OnSession: func(id string) error { return self.SetSession(id, buildVersion().Version) },
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, fmt.Errorf("start the engine: %w", err))

@@ -3,6 +3,7 @@ package app
 import (
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,22 @@ func buildVersion() admin.Version {
 		}
 	}
 	return v
+}
+
+// toolchainDay is when the Go that this program needs came out: no build is older.
+var toolchainDay = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+
+// buildTime is a moment before which this program was not there: the time of the
+// commit that it was built from, where the linker recorded it.
+func buildTime() time.Time {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if at, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil && at.After(toolchainDay) {
+				return at
+			}
+		}
+	}
+	return toolchainDay
 }
 
 func (p *program) versionCommand() *cobra.Command {

@@ -144,6 +144,23 @@ func (v *validator) connect(c Connect) {
 	}
 }
 
+func (v *validator) health(h Health) {
+	if h.PingURL.Kind != "" || h.PingURL.Literal == "" {
+		return
+	}
+	const example = `such as "https://hc.example.org/ping/ID"`
+	s := spot{}.key("health").key("ping_url")
+	u, err := url.Parse(h.PingURL.Literal)
+	switch {
+	case err != nil || u.Hostname() == "":
+		v.fail(s, "must be a URL", example)
+	case u.Scheme != "http" && u.Scheme != "https":
+		v.fail(s, "must begin with http:// or https://", example)
+	case u.User != nil:
+		v.fail(s, `a literal secret is refused; put the whole URL in a file and write ping_url = { file = "PATH" }`, "")
+	}
+}
+
 func sortedKeys[T any](m map[string]T) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

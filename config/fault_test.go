@@ -45,7 +45,7 @@ leasehold.toml:3:1: node.nam: unknown key (did you mean "name"?)`},
 		{"a list that a header adds to", "target = []\n[[target]]\nname = \"a\"\n", `leasehold.toml:2:3: target: is defined twice, first in line 1`},
 		{"an inline table that a header adds to", "node = { name = \"a\" }\n[node]\n", `leasehold.toml:2:2: node: is defined twice, first in line 1`},
 		{"a key of a later version", "[admin]\nlisten = \"127.0.0.1:8470\"\n", `leasehold.toml:2:1: admin.listen: not in this version`},
-		{"an unknown key in a table of a later version", "[health]\nping = \"x\"\n", `leasehold.toml:2:1: health.ping: unknown key`},
+		{"an unknown key in a table of a later version", "[tasks.key_reload]\nevry = \"x\"\n", `leasehold.toml:2:1: tasks.key_reload.evry: unknown key (did you mean "every"?)`},
 
 		// types
 		{"a number for a string", "[node]\nname = 5\n", `leasehold.toml:2:8: node.name: must be a string, not a whole number`},
@@ -98,6 +98,11 @@ leasehold.toml:1:17: installation #1: type: is missing`},
 		{"a proxy that is no url", "[connect]\nproxy = \"proxy:3128\"\n", `leasehold.toml:2:9: connect.proxy: must be a URL (such as "http://proxy.example.org:3128")`},
 		{"a proxy of another kind", "[connect]\nproxy = \"ftp://h\"\n", `leasehold.toml:2:9: connect.proxy: must begin with http://, https:// or socks5://`},
 		{"a password in the proxy", "[connect]\nproxy = \"http://u:hunter2@h\"\n", `leasehold.toml:2:9: connect.proxy: a literal secret is refused; put the whole URL in a file and write proxy = { file = "PATH" }, or { env = "HTTPS_PROXY" }`},
+
+		// the ping
+		{"a ping that is no url", "[health]\nping_url = \"hc.example.org/ID\"\n", `leasehold.toml:2:12: health.ping_url: must be a URL (such as "https://hc.example.org/ping/ID")`},
+		{"a ping of another kind", "[health]\nping_url = \"ftp://h/ID\"\n", `leasehold.toml:2:12: health.ping_url: must begin with http:// or https:// (such as "https://hc.example.org/ping/ID")`},
+		{"a password in the ping", "[health]\nping_url = \"https://u:hunter2@h/\"\n", `leasehold.toml:2:12: health.ping_url: a literal secret is refused; put the whole URL in a file and write ping_url = { file = "PATH" }`},
 
 		// targets
 		{"a target without name and type", "[[target]]\nurl = \"http://h\"\n", `leasehold.toml:1:3: target #1: name: is missing

@@ -63,7 +63,7 @@ func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 		delivery.backlog_max delivery.on_full
 		target.batch
 		installation.interactions
-		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key health.ping_url
+		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key
 		retention.audit tasks.key_reload.every tasks.config_reload.every`)
 	var got []string
 	keysOf(configType, "", false, func(path string, _ field, later bool) {

@@ -20,8 +20,11 @@ type Admin struct {
 
 // Health is the table [health].
 type Health struct {
-	// PingURL is called every minute while all is well.
-	PingURL Value `toml:"ping_url" later:"true"`
+	// PingURL is called every minute: with GET while all is well, as leasehold status
+	// --check sees it; with POST to it and "/fail", saying what is not, once that was
+	// so for a minute. Services that watch cron jobs take both. It is a secret by
+	// itself and may be a reference. Default: none.
+	PingURL Value `toml:"ping_url"`
 }
 
 // Retention is the table [retention]. The sweeper deletes what is older.

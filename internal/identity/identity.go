@@ -30,6 +30,7 @@ type Identity struct {
 	Instance string `json:"instance_id"`          // random, made once
 	Previous string `json:"session_id,omitempty"` // the last session opened under it; "" = none
 	Store    string `json:"store_id,omitempty"`   // the store that belongs to the folder; "" = none yet
+	Version  string `json:"version,omitempty"`    // of the program that opened Previous; "" = not known
 	// Key keys the fingerprints of configs, in which secrets take part. It is
 	// random and stands in no database: who has a copy of the store alone cannot try
 	// passwords against what it holds.
@@ -57,11 +58,12 @@ func Load(dir string) (*Identity, error) {
 	return id, nil
 }
 
-// SetSession remembers the session that is about to be opened, so that the next
-// start knows which one of its own is dead. It is on the disk when it returns.
-func (id *Identity) SetSession(session string) error {
+// SetSession remembers the session that is about to be opened, and the version of the
+// program that opens it, so that the next start knows which session of its own is
+// dead and whether it is an upgrade. It is on the disk when it returns.
+func (id *Identity) SetSession(session, version string) error {
 	next := *id
-	next.Previous = session
+	next.Previous, next.Version = session, version
 	return id.replace(next)
 }
 

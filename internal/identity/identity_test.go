@@ -42,9 +42,9 @@ func TestIdentity(t *testing.T) {
 		dir := t.TempDir()
 		id := load(t, dir)
 		must(t, id.SetStore("store"))
-		must(t, id.SetSession("session 1"))
+		must(t, id.SetSession("session 1", "v1.0.0"))
 		got := load(t, dir)
-		if got.Instance != id.Instance || got.Previous != "session 1" || got.Store != "store" {
+		if got.Instance != id.Instance || got.Previous != "session 1" || got.Version != "v1.0.0" || got.Store != "store" {
 			t.Errorf("got %+v, want %+v", got, id)
 		}
 		info, err := os.Stat(filepath.Join(dir, "instance.json"))
@@ -52,7 +52,7 @@ func TestIdentity(t *testing.T) {
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("got mode %v, want 0600", info.Mode())
 		}
-		must(t, got.SetSession("session 2"))
+		must(t, got.SetSession("session 2", "v1.1.0"))
 		if again := load(t, dir); again.Previous != "session 2" || again.Store != "store" {
 			t.Errorf("got %+v, want the second session and the same store", again)
 		}
@@ -89,9 +89,9 @@ func TestIdentity(t *testing.T) {
 	t.Run("a write that fails leaves what was there", func(t *testing.T) {
 		dir := t.TempDir()
 		id := load(t, dir)
-		must(t, id.SetSession("first"))
+		must(t, id.SetSession("first", "v1.0.0"))
 		must(t, os.Mkdir(filepath.Join(dir, "instance.json.tmp"), 0o700)) // in the way
-		err := id.SetSession("second")
+		err := id.SetSession("second", "v1.0.0")
 		if !fault.Is(err, fault.ReadOnly) || id.Previous != "first" {
 			t.Errorf("got %v and %q, want a refusal and the first session", err, id.Previous)
 		}
