@@ -54,17 +54,17 @@ func (w *watchdog) expect(t *testing.T, what string, want ...string) {
 	w.calls = nil
 }
 
-// patient is what a pinger tells of.
-type patient struct {
+// condition is what a pinger tells of.
+type condition struct {
 	trouble []admin.Trouble
 	err     error
 }
 
-func (b *patient) overview(context.Context) (admin.Overview, error) {
+func (b *condition) overview(context.Context) (admin.Overview, error) {
 	return admin.Overview{Trouble: b.trouble}, b.err
 }
 
-func (b *patient) pinger(url config.Value, secrets map[string]string) (*pinger, *redact.Redactor) {
+func (b *condition) pinger(url config.Value, secrets map[string]string) (*pinger, *redact.Redactor) {
 	c, r := config.Default(), redact.New()
 	c.Health.PingURL = url
 	resolve := func(_, name string) (string, error) {
@@ -86,7 +86,7 @@ func TestPing(t *testing.T) {
 	acme := admin.Trouble{What: "installation acme", State: "blocked", Reason: "auth", NextStep: "replace its credential"}
 
 	t.Run("well, unwell at one look, unwell, well", func(t *testing.T) {
-		w, b := newWatchdog(t), &patient{}
+		w, b := newWatchdog(t), &condition{}
 		p, _ := b.pinger(config.Value{Literal: w.URL + "/ping/id?from=box"}, nil)
 		look(t, p)
 		w.expect(t, "well", "GET /ping/id?from=box")
@@ -107,7 +107,7 @@ func TestPing(t *testing.T) {
 	})
 
 	t.Run("a box that cannot say how it is is not well", func(t *testing.T) {
-		w, b := newWatchdog(t), &patient{err: errors.New("disk on fire")}
+		w, b := newWatchdog(t), &condition{err: errors.New("disk on fire")}
 		p, _ := b.pinger(config.Value{Literal: w.URL}, nil)
 		look(t, p)
 		look(t, p)
@@ -115,21 +115,21 @@ func TestPing(t *testing.T) {
 	})
 
 	t.Run("that the last ping failed is no reason for this one to say so", func(t *testing.T) {
-		w, b := newWatchdog(t), &patient{trouble: []admin.Trouble{{What: "task health-ping", State: "failing"}}}
+		w, b := newWatchdog(t), &condition{trouble: []admin.Trouble{{What: "task health-ping", State: "failing"}}}
 		p, _ := b.pinger(config.Value{Literal: w.URL + "/x"}, nil)
 		look(t, p)
 		w.expect(t, "calls", "GET /x")
 	})
 
 	t.Run("without an address nobody is asked and nobody is called", func(t *testing.T) {
-		b := &patient{err: errors.New("asked")}
+		b := &condition{err: errors.New("asked")}
 		p, _ := b.pinger(config.Value{}, nil)
 		look(t, p)
 		look(t, p)
 	})
 
 	t.Run("a secret address is in no error, and is taken out of what is said", func(t *testing.T) {
-		w, b := newWatchdog(t), &patient{}
+		w, b := newWatchdog(t), &condition{}
 		secret := w.URL + "/ping/7f3c-secret"
 		p, r := b.pinger(config.Value{Reference: config.Reference{Kind: "file", Name: "ping"}}, map[string]string{"ping": secret + "\n"})
 		look(t, p)
@@ -151,7 +151,7 @@ func TestPing(t *testing.T) {
 	})
 
 	t.Run("an address that is none, or is not there, is told by its key", func(t *testing.T) {
-		b := &patient{}
+		b := &condition{}
 		for want, v := range map[string]config.Value{
 			"health.ping_url: no such file":     {Reference: config.Reference{Kind: "file", Name: "missing"}},
 			"health.ping_url is no address":     {Literal: "not an address"},
@@ -167,7 +167,7 @@ func TestPing(t *testing.T) {
 	t.Run("a stop sends nothing and is no failure of the box", func(t *testing.T) {
 		w := newWatchdog(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		b := &patient{}
+		b := &condition{}
 		p, _ := b.pinger(config.Value{Literal: w.URL}, nil)
 		cancel()
 		b.err = ctx.Err()
