@@ -70,7 +70,7 @@ func TestGuides(t *testing.T) {
 var (
 	block    = regexp.MustCompile("(?ms)^<!-- run(.*?)-->$|^```(sh|toml)\n(.*?)^```$")
 	local    = regexp.MustCompile(`(127\.0\.0\.1|localhost|program ):(\d+)`)
-	lastLine = regexp.MustCompile(`(.+)\n$`)
+	lastLine = regexp.MustCompile(`((?:.*\\\n)*.+)\n$`)
 	ofMake   = regexp.MustCompile(`(?m)^make [a-z]+\n`)
 )
 
