@@ -72,30 +72,30 @@ func (d *draft) fromEnvironment(env []string) {
 			for _, name := range slices.Sorted(maps.Keys(set)) {
 				item, ok := strings.CutPrefix(name, k.variable+"_")
 				if ok && set[name] && item != "" {
-					d.refer(append(k.path, strings.ToLower(item)), name)
+					d.refer(append(slices.Clone(k.path), strings.ToLower(item)), "env", name)
 				}
 			}
 		} else if set[k.variable] {
-			d.refer(k.path, k.variable)
+			d.refer(k.path, "env", k.variable)
 		}
 	}
 }
 
-// refer makes the value of a key a reference to a variable.
-func (d *draft) refer(path []string, variable string) {
+// refer makes the value of a key a reference, unless it has a value already.
+func (d *draft) refer(path []string, kind, name string) {
 	table := d.config
-	for _, name := range path[:len(path)-1] {
-		next, ok := table[name].(map[string]any)
+	for _, key := range path[:len(path)-1] {
+		next, ok := table[key].(map[string]any)
 		if !ok {
 			next = map[string]any{}
-			table[name] = next
+			table[key] = next
 		}
 		table = next
 	}
 	last := path[len(path)-1]
 	if _, taken := table[last]; !taken {
-		table[last] = map[string]any{"env": variable}
-		d.said[strings.Join(path, ".")] = variable
+		table[last] = map[string]any{kind: name}
+		d.said[strings.Join(path, ".")] = name
 	}
 }
 
@@ -204,7 +204,7 @@ func (d *draft) told(err error) error {
 	var lines []string
 	manual := "leasehold run --help"
 	for _, f := range faults {
-		line, ours := d.line(f)
+		line, ours := d.inWords(f)
 		if !ours {
 			return err
 		}
@@ -216,8 +216,9 @@ func (d *draft) told(err error) error {
 	return usage("%s; see %s", strings.Join(lines, "\n"), manual)
 }
 
-// line is a fault of the draft; false: it is not the draft's.
-func (d *draft) line(f config.Fault) (string, bool) {
+// inWords says a fault of the draft as the command line has it; false: it is not the
+// draft's.
+func (d *draft) inWords(f config.Fault) (string, bool) {
 	where := ""
 	if strings.HasPrefix(f.Key, `target "`+programTarget+`"`) {
 		where = "--to"

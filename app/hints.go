@@ -11,7 +11,7 @@ import (
 
 // later are commands that people will look for and that are not in this version.
 var later = []string{
-	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "ui", "add", "apply",
+	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "reload", "ui", "apply",
 	"targets", "keys", "tokens", "secrets", "migrate", "store",
 }
 
@@ -45,8 +45,8 @@ func (p *program) unknown(c *cobra.Command, args []string) error {
 		return usage("%s has no command %q; did you mean %s?", path, word, meant)
 	}
 	switch top := !c.HasParent(); {
-	case top && (word == "install" && len(args) > 1 || word == "add"):
-		return usage("a bot is set up as an [[installation]] in leasehold.toml, or with: leasehold installations put ID --type %s --config-json '{…}'; see leasehold types list", slices.Concat(args, []string{"TYPE"})[1])
+	case top && word == "install" && len(args) > 1:
+		return usage("a bot is added to the config with: leasehold add %s; see leasehold types", args[1])
 	case top && slices.Contains(later, word):
 		return usage("%q is not in this version; see %s --help", word, path)
 	}
@@ -67,7 +67,7 @@ func (p *program) meant(c *cobra.Command, args []string) string {
 		return ""
 	}
 	if slices.ContainsFunc(p.Types, func(s channel.Spec) bool { return s.Name == word }) {
-		return "leasehold types show " + word
+		return "leasehold run " + word + ", or leasehold add " + word
 	}
 	// A verb in front of its noun, or the noun without its plural.
 	for _, noun := range slices.Backward(args[:min(2, len(args))]) {
