@@ -90,14 +90,13 @@ func (pos *position) encode() []byte {
 // a new one. Two messages are one event only when the broker says that the second
 // may be the first, and packet id, topic and payload agree.
 func (pos *position) identify(id uint16, m message) string {
-	e := entryOf(id, m)
 	if m.dup {
-		if known, ok := pos.Heard.recall(e); ok {
-			return known.id()
+		if known, ok := pos.Heard.recall(id); ok {
+			return known.eventID(m)
 		}
 	}
 	pos.made++
-	fresh := memory{e, pos.run, pos.made}
+	fresh := memory{id, pos.run, pos.made}
 	pos.Heard.add(fresh, m.dup)
-	return fresh.id()
+	return fresh.eventID(m)
 }

@@ -102,6 +102,37 @@ func TestWhatTheBrokerRepeatsIsTheSameEvent(t *testing.T) {
 	})
 }
 
+// A widespread broker sends all that waits for us at once, whatever its window, and
+// hears our acknowledgements after it has.
+func TestAFloodThatIsRepeatedAsAWholeIsTheSameEvents(t *testing.T) {
+	const flood = 10_000
+	bubble(t, mqttfake.Options{Flood: true}, func(w *world) {
+		w.fake.Behave(me, mqttfake.Behaviour{Forgetful: true, NoPong: true})
+		for round := range 3 {
+			b, _ := w.connected()
+			if round == 0 {
+				for range flood {
+					w.fake.Publish(message("same", 1))
+				}
+			}
+			synctest.Wait()
+			if n := len(w.memory.Events()); n != flood {
+				t.Errorf("round %d: got %d events, want %d", round, n, flood)
+			}
+			w.net.Cut()
+			_ = b.Wait()
+			if got := len(w.memory.Cursor()); got > 1000 {
+				t.Errorf("got a cursor of %d bytes, want a few", got)
+			}
+		}
+		w.fake.Behave(me, mqttfake.Behaviour{})
+		b, _ := w.connected()
+		synctest.Wait()
+		w.wantAcked()
+		w.stop(b, channel.ErrDraining)
+	})
+}
+
 func TestARepetitionOfWhatWasNeverHeardIsNew(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		b, _ := w.connected()

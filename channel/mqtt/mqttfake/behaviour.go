@@ -13,6 +13,7 @@ type Behaviour struct {
 	Deaf      bool   // read nothing after the CONNECT: the client's writes fill the buffers
 	NoPong    bool   // leave a PINGREQ without an answer
 	NoSuback  bool   // leave a SUBSCRIBE without an answer
+	Forgetful bool   // hear no acknowledgement: what they were for comes again; with NoPong, or it lies
 	NoPuback  bool   // leave a publication without an answer
 	NoQoS     bool   // of version 5: take publications of QoS 0 only
 	Puback    byte   // of version 5: answer publications with this code

@@ -79,7 +79,7 @@ func (c *client) enqueue(m Message) {
 func (c *client) pump() {
 	for len(c.queue) > 0 && c.conn != nil && c.conn.greeted {
 		m := c.queue[0]
-		if m.QoS > 0 && len(c.flight) >= c.conn.window {
+		if m.QoS > 0 && len(c.flight) >= c.conn.window && !c.conn.server.options.Flood {
 			return
 		}
 		c.queue = c.queue[1:]
@@ -115,6 +115,9 @@ func (c *client) resume() {
 
 // ack books an acknowledgement. It must be of the oldest message that waits for one.
 func (c *client) ack(kind byte, id uint16) {
+	if c.conn.how.Forgetful {
+		return
+	}
 	i := slices.IndexFunc(c.flight, func(f *flight) bool { return f.id == id })
 	if i < 0 {
 		c.violate("acknowledged the packet id %d, which is not on its way", id)

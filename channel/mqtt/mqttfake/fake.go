@@ -24,6 +24,9 @@ type Options struct {
 	// Window is how many messages a client of version 3.1.1 may leave
 	// unacknowledged; one of version 5 says so itself. 0 = 20.
 	Window int
+	// Flood sends a client all that waits for it, whatever its window, as a widespread
+	// broker does with a long queue.
+	Flood bool
 	// Wordless makes the broker close a connection that is taken over without saying
 	// why, as some do.
 	Wordless bool
