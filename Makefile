@@ -16,6 +16,7 @@ PLATFORMS = linux/amd64 linux/arm64 linux/arm windows/amd64 darwin/arm64
 FUZZTIME ?= 10s
 SEEDS ?= 10000
 KILLS ?= 200
+BROKER_KILLS ?= 25
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
@@ -74,8 +75,9 @@ sim: ## simulate SEEDS (10000) runs of the engine's core
 mutants: ## break promises one by one; write who noticed into docs/evidence.md (half an hour)
 	$(GO) run ./internal/mutants -write docs/evidence.md
 
-soak: ## kill the program KILLS (200) times under load, 200 events for each kill
+soak: ## kill the program KILLS (200) times under load, and BROKER_KILLS (25) with its MQTT broker
 	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/
+	LEASEHOLD_BROKER_KILLS=$(BROKER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestBrokerKilled$$' ./internal/evidence/
 
 bench: ## measure what it costs, beside what it could cost; seven minutes (Linux)
 	CGO_ENABLED=0 $(GO) run ./internal/bench $(BENCHFLAGS)

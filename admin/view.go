@@ -81,6 +81,8 @@ func NextStep(s Status, id, kind string) string {
 		return "correct its config; leasehold check names what is wrong with the file's"
 	case state == engine.Blocked:
 		return "correct what it says; see leasehold installations show " + id
+	case state == engine.Backoff && s.Reason == "superseded":
+		return "another consumer has its session: end that one, or give each an identity of its own; tried every 5 min"
 	case state == engine.Backoff && s.Reason == "store_full":
 		return "free space on the disk of the data folder"
 	case state == engine.Wedged:

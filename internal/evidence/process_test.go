@@ -15,6 +15,33 @@ import (
 	"time"
 )
 
+// box is a folder in which the program lives: leasehold.toml and its data.
+type box struct {
+	*testing.T
+	dir    string
+	logs   string // what the processes said, one file each
+	lives  int
+	begins func() // called before each; nil = nobody counts
+}
+
+// newBox makes a box in a new folder under parent; "" = the system's temporary one.
+func newBox(t *testing.T, parent string) *box {
+	t.Helper()
+	dir, err := os.MkdirTemp(parent, "lh-") //nolint:usetesting // it is short: a socket's path has 107 bytes
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return &box{T: t, dir: dir, logs: t.TempDir()}
+}
+
+func (w *box) data(name string) string { return filepath.Join(w.dir, "data", name) }
+func (w *box) database() string        { return w.data("leasehold.db") }
+
+// configure writes the config file.
+func (w *box) configure(toml string) {
+	w.Helper()
+	must(w.T, os.WriteFile(filepath.Join(w.dir, "leasehold.toml"), []byte(toml), 0o600))
+}
+
 // process is the program, running.
 type process struct {
 	t     *testing.T
@@ -26,7 +53,7 @@ type process struct {
 
 // command is the program with what a person's shell would give it, and none of
 // the variables that mean something to it.
-func (w *world) command(args ...string) *exec.Cmd {
+func (w *box) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), binary(w.T), args...)
 	cmd.Dir = w.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir}
@@ -34,7 +61,7 @@ func (w *world) command(args ...string) *exec.Cmd {
 }
 
 // start runs the program in the world's folder. It is killed with the test.
-func (w *world) start() *process {
+func (w *box) start() *process {
 	w.Helper()
 	w.lives++
 	p := &process{t: w.T, log: filepath.Join(w.logs, fmt.Sprint(w.lives)), ended: make(chan struct{})}
@@ -43,7 +70,9 @@ func (w *world) start() *process {
 	defer func() { must(w.T, out.Close()) }() // the process has its own
 	p.cmd = w.command("run")
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	w.steps.begin()
+	if w.begins != nil {
+		w.begins()
+	}
 	p.began = time.Now()
 	must(w.T, p.cmd.Start())
 	go func() {
@@ -145,7 +174,7 @@ func (p *process) stop() {
 const drainTimeout = 20 * time.Second
 
 // tell runs a command in the world's folder and returns what it printed.
-func (w *world) tell(args ...string) (out string, code int) {
+func (w *box) tell(args ...string) (out string, code int) {
 	w.Helper()
 	cmd := w.command(args...)
 	b, err := cmd.CombinedOutput()

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +14,10 @@ import (
 	"leasehold/delivery"
 )
 
-// world is what stands around the process: a platform that speaks, a program that
-// takes webhooks, and the folder in which the process lives.
+// world is a box with what stands around it: a platform that speaks, and a program
+// that takes webhooks.
 type world struct {
-	*testing.T
-	dir      string // leasehold.toml and the data folder
-	logs     string // what the processes said, one file each
-	lives    int
+	*box
 	platform *websocketfake.Server
 	program  *program
 	bots     []string
@@ -38,11 +33,8 @@ const ghost = 500 * time.Millisecond
 // the system's temporary one.
 func newWorld(t *testing.T, parent string, bots int) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp(parent, "lh-") //nolint:usetesting // it is short: a socket's path has 107 bytes
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	w := &world{T: t, dir: dir, logs: t.TempDir(), program: newProgram(), steps: newSteps()}
-	w.program.step = w.steps.take
+	w := &world{box: newBox(t, parent), program: newProgram(), steps: newSteps()}
+	w.begins, w.program.step = w.steps.begin, w.steps.take
 
 	server := httptest.NewServer(w.program)
 	t.Cleanup(server.Close)
@@ -65,7 +57,7 @@ func newWorld(t *testing.T, parent string, bots int) *world {
 		w.bots = append(w.bots, bot)
 		fmt.Fprintf(&config, installation, bot, l.Addr(), bot)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "leasehold.toml"), []byte(config.String()), 0o600))
+	w.configure(config.String())
 	return w
 }
 
@@ -79,9 +71,6 @@ ready_when = { pointer = "/type", equals = "hello" }
 ack = '{"type":"ack","id":{{id}}}'
 pointers = { id = "/id", type = "/type", text = "/text", conversation = "/conversation" }
 `
-
-func (w *world) data(name string) string { return filepath.Join(w.dir, "data", name) }
-func (w *world) database() string        { return w.data("leasehold.db") }
 
 // say has every bot say n more things.
 func (w *world) say(n int) {
