@@ -64,7 +64,7 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)
 	}
-	for waited := false; ; waited = true {
+	for waited, restored := false, false; ; {
 		began := time.Now()
 		s, err := store.Open(ctx, url, store.Options{
 			DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS,
@@ -77,9 +77,16 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 				log.InfoContext(ctx, "store taken over", "took_ms", time.Since(began).Milliseconds())
 			}
 			return s, nil
+		case c.Store.AutoRestore && !restored && fault.Is(err, fault.Corrupt):
+			if err := autoRestore(ctx, c, url, err, log); err != nil {
+				return nil, err
+			}
+			restored = true
+			continue
 		case ctx.Err() != nil || !errors.As(err, &locked):
 			return nil, err
 		}
+		waited = true
 		if err := p.passive(ctx, c, types, locked, log); err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func checkStore(ctx context.Context, x *patient) []finding {
 	_, held := sqlite.Holder(x.path)
 	all := []finding{checkFileSystem(p, x.config.Store.ForceNetworkFS), checkDisk(p)}
 	all = append(all, checkLeftovers(p, held)...)
-	newest := newestBackup(backupsDir(x.config))
+	newest := newestBackup(x.config)
 	all = append(all, checkDatabase(ctx, x, p, newest))
 	if p.There {
 		all = append(all, checkLog(p, held), checkBackups(x.config.Tasks.Backup, newest, time.Now()))
@@ -42,10 +42,10 @@ func checkStore(ctx context.Context, x *patient) []finding {
 	return all
 }
 
-// newestBackup is the newest dated backup in a folder; nil = there is none.
-func newestBackup(dir string) *sqlite.BackupFile {
-	all, err := sqlite.Backups(dir)
-	if err != nil || len(all) == 0 || dir == "" {
+// newestBackup is the newest dated backup of this box; nil = there is none.
+func newestBackup(c *config.Config) *sqlite.BackupFile {
+	all, err := sqlite.OwnBackups(backupsDir(c), string(c.Node.DataDir))
+	if err != nil || len(all) == 0 || backupsDir(c) == "" {
 		return nil
 	}
 	return &all[0]

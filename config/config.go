@@ -70,8 +70,10 @@ type Store struct {
 	Migrate string `toml:"migrate" default:"auto" oneof:"auto" later:"manual"`
 	// PollOnly does without LISTEN, for a Postgres behind a pooler.
 	PollOnly bool `toml:"poll_only" later:"true"`
-	// AutoRestore restores the newest good backup over a damaged database.
-	AutoRestore bool `toml:"auto_restore" later:"true"`
+	// AutoRestore restores the newest sound backup when a start finds the database
+	// damaged, and keeps the damaged one beside it. What came after the backup is
+	// lost. Default false: a person decides.
+	AutoRestore bool `toml:"auto_restore" default:"false"`
 	// ForceNetworkFS allows a database on a network file system, where locks may
 	// lie and two processes may run one installation. Default false.
 	ForceNetworkFS bool `toml:"force_network_fs" default:"false"`

@@ -59,7 +59,7 @@ func TestTheStructsAreTheManual(t *testing.T) {
 }
 
 func TestKeysOfLaterVersionsAreThere(t *testing.T) {
-	want := strings.Fields(`node.weight store.master_key store.poll_only store.auto_restore
+	want := strings.Fields(`node.weight store.master_key store.poll_only
 		delivery.backlog_max delivery.on_full
 		target.batch
 		installation.interactions

@@ -17,6 +17,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/channel"
+	"leasehold/delivery/outbound"
 	"leasehold/internal/eventid"
 	"leasehold/internal/fault"
 	"leasehold/store/maintenance"
@@ -408,6 +409,22 @@ func TestAdvice(t *testing.T) {
 		_, err = Open(t.Context(), s.path, Options{ReserveBytes: -1, Backups: t.TempDir()})
 		wantText(t, err, "leasehold restore --replace FILE")
 	})
+	t.Run("another box's backup in the same folder is not named", func(t *testing.T) {
+		dir, data := t.TempDir(), t.TempDir()
+		path := filepath.Join(data, "leasehold.db")
+		s := openAt(t, path, Options{DataDir: data})
+		own, err := s.Backup(t.Context(), s.BackupPath(dir))
+		must(t, err)
+		other := filepath.Join(dir, "leasehold-00000000-20990101T000000Z.db")
+		must(t, os.WriteFile(other, nil, 0o600))
+		must(t, s.Close())
+		must(t, os.WriteFile(path, []byte("what is left of it"), 0o600))
+		_, err = Open(t.Context(), path, Options{ReserveBytes: -1, DataDir: data, Backups: dir})
+		wantText(t, err, own.Path)
+		all, err := OwnBackups(dir, t.TempDir()) // which remembers no store
+		must(t, err)
+		want(t, "backups for a folder without a store", len(all), 2)
+	})
 	t.Run("so does one that is found to be damaged while it works", func(t *testing.T) {
 		dir := t.TempDir()
 		var told strings.Builder
@@ -426,10 +443,15 @@ func TestAdopt(t *testing.T) {
 		s := openTest(t, Options{Name: "gw"})
 		term := grant(t, s, "i")
 		take(t, s, term, "1", "2")
+		must(t, s.c.do(t.Context(), func(w *writer) error {
+			_, err := w.exec(`INSERT INTO message(id, installation_id, lease_id, idempotency_key, op, conversation, thread, message_id, created_at, expires_at, body)
+VALUES ('out_1', 'i', 'i', '', 'send', '', '', '', 1, 9000000000000, x'7b7d')`)
+			return err
+		}))
 		path := filepath.Join(t.TempDir(), "copy.db")
 		_, err := s.Backup(t.Context(), path)
 		must(t, err)
-		take(t, s, term, "3") // the other box goes on
+		take(t, s, term, "3") // the other box goes on, and sends what waited
 
 		var told strings.Builder
 		log := slog.New(slog.NewTextHandler(&told, nil))
@@ -438,6 +460,9 @@ func TestAdopt(t *testing.T) {
 			want(t, "told of "+words, strings.Contains(told.String(), words), true)
 		}
 		want(t, "an id of its own", c.id != s.id, true)
+		var state outbound.State
+		must(t, c.db.Get(&state, "SELECT state FROM message"))
+		want(t, "the message that waited", state, outbound.Sending) // as one whose holder died meanwhile
 		take(t, c, again(t, c, "session", "i"), "4")
 		var seq int64
 		must(t, c.db.Get(&seq, "SELECT max(seq) FROM event"))

@@ -31,6 +31,10 @@ ON CONFLICT (id) DO UPDATE SET file = excluded.file`
 	sqlNoSessions = `DELETE FROM session`
 	sqlNoOwners   = `UPDATE lease SET owner = NULL, fails = 0, not_before = 0 WHERE owner IS NOT NULL OR fails <> 0 OR not_before <> 0`
 
+	// The other box may have sent since what waited when the copy was made: it is as if
+	// its holder had died while he sent it.
+	sqlMaybeSent = `UPDATE message SET state = 1 WHERE state = 0`
+
 	sqlOwnID  = `UPDATE schema_info SET store_id = lower(hex(randomblob(16))), host = '' WHERE id = 1`
 	sqlUnmark = `DROP TABLE backup_mark`
 	// An event's id is its seq: those that the other box gave after the copy was made
@@ -88,8 +92,8 @@ func (m *mark) read(ctx context.Context, db queryer) (bool, error) {
 }
 
 // adopt makes a copy that is opened for the first time a store of its own: with an
-// id of its own, and event ids beyond those that the box which it came from may
-// have given since. It warns, once: that box must not run any more.
+// id of its own, event ids beyond those that the box which it came from may have given
+// since, and doubt about the messages that wait. It warns, once: that box must not run any more.
 func (s *Store) adopt(ctx context.Context, w *writer) error {
 	var m mark
 	marked, err := m.read(ctx, w.conn)
@@ -102,7 +106,7 @@ func (s *Store) adopt(ctx context.Context, w *writer) error {
 	for _, step := range []struct {
 		query string
 		args  []any
-	}{{sqlNoSessions, nil}, {sqlNoOwners, nil}, {sqlOwnID, nil}, {sqlFirstSeq, nil}, {sqlSkipSeqs, []any{seqGap}}, {sqlUnmark, nil}} {
+	}{{sqlNoSessions, nil}, {sqlNoOwners, nil}, {sqlMaybeSent, nil}, {sqlOwnID, nil}, {sqlFirstSeq, nil}, {sqlSkipSeqs, []any{seqGap}}, {sqlUnmark, nil}} {
 		if _, err := w.exec(step.query, step.args...); err != nil {
 			w.rollback()
 			return fmt.Errorf("adopt a copy of another store: %w", err)

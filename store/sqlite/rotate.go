@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"leasehold/internal/fault"
+	"leasehold/internal/identity"
 	"leasehold/store/maintenance"
 )
 
@@ -52,6 +53,20 @@ func Backups(dir string) ([]BackupFile, error) {
 	}
 	slices.SortFunc(all, func(a, b BackupFile) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Path, b.Path)) })
 	return all, nil
+}
+
+// OwnBackups are those in dir of the store that belongs to dataDir, newest first: a
+// folder may hold other boxes', too. Where dataDir remembers no store, all are.
+func OwnBackups(dir, dataDir string) ([]BackupFile, error) {
+	all, err := Backups(dir)
+	if err != nil || dataDir == "" {
+		return all, err
+	}
+	id, err := identity.Load(dataDir)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what and where
+	}
+	return slices.DeleteFunc(all, func(b BackupFile) bool { return id.Store != "" && !strings.HasPrefix(id.Store, b.Store) }), nil
 }
 
 // BackupPath is where a backup of this store that is begun now stands in dir.
@@ -136,7 +151,7 @@ func (s *Store) advise(err error) error {
 	if !fault.Is(err, fault.Corrupt) {
 		return err
 	}
-	all, _ := Backups(s.opt.Backups) // what cannot be listed cannot be named
+	all, _ := OwnBackups(s.opt.Backups, s.opt.DataDir) // what cannot be listed cannot be named
 	if s.opt.Backups == "" || len(all) == 0 {
 		return err
 	}
