@@ -19,9 +19,9 @@ type Config struct {
 	// Delivery is what holds for all targets.
 	Delivery Delivery `toml:"delivery"`
 	// Targets are where events go, in the order of the files.
-	Targets []Target `toml:"target"`
+	Targets []Target `toml:"target" reload:"true"`
 	// Installations are the bots and devices, in the order of the files.
-	Installations []Installation `toml:"installation"`
+	Installations []Installation `toml:"installation" reload:"true"`
 	// Admin is how commands and programs reach the running process.
 	Admin Admin `toml:"admin"`
 	// Health tells somebody outside that all is well.
@@ -50,7 +50,7 @@ type Node struct {
 	// Linux, else leasehold under the user's data folder.
 	DataDir Path `toml:"data_dir"`
 	// Labels are free words about this machine, in every envelope. Default: none.
-	Labels map[string]string `toml:"labels"`
+	Labels map[string]string `toml:"labels" reload:"true"`
 	// Weight is this node's share of the installations, beside the other nodes'.
 	Weight int `toml:"weight" default:"1" min:"1" max:"1000" later:"true"`
 	// DrainTimeout is how long a stop waits for connections to say goodbye and

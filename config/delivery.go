@@ -4,10 +4,10 @@ package config
 type Delivery struct {
 	// Targets names where events go of an installation that names none itself;
 	// [] is nowhere. Default: every [[target]] of the files.
-	Targets []string `toml:"targets"`
+	Targets []string `toml:"targets" reload:"true"`
 	// Concurrency is how many deliveries, of all targets, are in flight at once.
 	// Default 256.
-	Concurrency int `toml:"concurrency" default:"256" min:"1" max:"4096"`
+	Concurrency int `toml:"concurrency" default:"256" min:"1" max:"4096" reload:"true"`
 	// DenyCIDRs are ranges of addresses that no http target may have, looked at after
 	// DNS, when a connection is made; through a proxy it is the proxy's that is looked
 	// at. [] denies none. Default: link-local addresses, and those at which clouds hand

@@ -24,5 +24,6 @@
 //	positive:"true"    zero and below are refused
 //	min:"1" max:"9"    bounds of a number or a duration, both allowed
 //	oneof:"a b"        the allowed values; later:"c" are those of a later version
+//	reload:"true"      a change takes effect while the program runs; else it needs a restart
 //	later:"true"       the key, or every key of the table, is not in this version
 package config

@@ -88,7 +88,7 @@ func (h host) named(path, by string) ([]string, *Fault) {
 // withParts adds conf.d/*.toml beside a file, in the order of the names. Hidden
 // files are an editor's.
 func (h host) withParts(main string) ([]string, *Fault) {
-	dir := filepath.Join(filepath.Dir(main), "conf.d")
+	dir := filepath.Join(filepath.Dir(main), partsFolder)
 	entries, err := os.ReadDir(h.abs(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &Fault{File: dir, Message: reason(err)}
@@ -101,6 +101,9 @@ func (h host) withParts(main string) ([]string, *Fault) {
 	}
 	return files, nil
 }
+
+// partsFolder is the folder beside a config whose files are read after it.
+const partsFolder = "conf.d"
 
 func read(path string) ([]byte, *Fault) {
 	info, err := os.Stat(path)

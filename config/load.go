@@ -41,6 +41,28 @@ func Load(src Source) (*Config, error) {
 }
 
 func load(src Source, h host) (*Config, error) {
+	c, faults := gather(src, h)
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Salvage is what can be read of a config, whatever is wrong with it: where the
+// program that runs with an earlier content of the same files may be asked. It is
+// good for nothing else. nil: not even the files are found.
+func Salvage(src Source) *Config {
+	h, err := thisHost(src)
+	if err != nil {
+		return nil
+	}
+	c, _ := gather(src, h)
+	return c
+}
+
+// gather reads what can be read, and everything that is wrong. Without files to
+// read there is no Config.
+func gather(src Source, h host) (*Config, Faults) {
 	w := newWalker(src, h)
 	c := Default()
 	files, fault := h.find(src)
@@ -73,10 +95,7 @@ func load(src Source, h host) (*Config, error) {
 	w.faults = append(w.faults, complete(c, w, h)...)
 	w.faults = append(w.faults, validate(c, w.where, w.bad, !whole)...)
 	w.faults.sort(files)
-	if err := w.faults.err(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, w.faults
 }
 
 // complete fills in what depends on the machine.

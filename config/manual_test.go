@@ -35,6 +35,9 @@ Durations are written ` + "`\"30s\"`, `\"5m\"`, `\"1h\"`, `\"7d\"`; sizes `\"16M
 of the file they stand in. A secret never stands in a file of the config; where one belongs, write ` + "`{ file = \"/path\" }`" + `
 (mode 0600), ` + "`{ env = \"NAME\" }`" + ` (fixed until restart) or ` + "`{ credential = \"name\" }`" + ` (of the service manager).
 
+A changed file is applied while leasehold runs, within seconds; ` + "`leasehold reload`" + ` applies it at once and says what changed.
+A change of a key marked (restart) waits for a restart. A file that is not valid changes nothing, and ` + "`leasehold status`" + ` says so.
+
 The keys of ` + "`[installation.config]`" + ` are the channel type's own: ` + "`leasehold types show websocket`" + ` lists those of one type,
 [docs/channels](channels) explains them.
 `
@@ -92,6 +95,7 @@ func (m *manual) says(owner reflect.Type, f field) string {
 // table writes a struct's keys, and after them its tables. A header without keys
 // of this version is left out.
 func (m *manual) table(owner reflect.Type, path, header, about string) {
+	list := strings.HasPrefix(header, "[[")
 	var keys strings.Builder
 	var inner []func()
 	for _, f := range fields(owner) {
@@ -102,12 +106,16 @@ func (m *manual) table(owner reflect.Type, path, header, about string) {
 			about := m.says(owner, f)
 			inner = append(inner, func() { m.table(f.typ, at, "["+at+"]", about) })
 		default:
-			fmt.Fprintf(&keys, "* `%s` %s\n", f.name, m.says(owner, f))
+			restart := ""
+			if !list && !f.reloads() {
+				restart = "(restart) "
+			}
+			fmt.Fprintf(&keys, "* `%s` %s%s\n", f.name, restart, m.says(owner, f))
 		}
 	}
 	if keys.Len() > 0 {
 		fmt.Fprintf(&m.out, "\n## `%s`\n\n`%[1]s` %s", header, about)
-		if !strings.HasPrefix(header, "[[") {
+		if !list {
 			fmt.Fprintf(&m.out, " Variables: `%s_…`.", envName(path))
 		}
 		fmt.Fprintf(&m.out, "\n\n%s", keys.String())

@@ -64,7 +64,7 @@ func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 		target.batch
 		installation.interactions
 		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key
-		retention.audit tasks.key_reload.every tasks.config_reload.every`)
+		retention.audit tasks.key_reload.every`)
 	var got []string
 	keysOf(configType, "", false, func(path string, _ field, later bool) {
 		if later {

@@ -31,12 +31,12 @@ type Health struct {
 type Retention struct {
 	// Events is how long an event is kept once all its deliveries are done.
 	// Default 7 d.
-	Events Duration `toml:"events" default:"7d" positive:"true"`
+	Events Duration `toml:"events" default:"7d" positive:"true" reload:"true"`
 	// Dead is how long a dead letter is kept with its payload. Default 30 d.
-	Dead Duration `toml:"dead" default:"30d" positive:"true"`
+	Dead Duration `toml:"dead" default:"30d" positive:"true" reload:"true"`
 	// Messages is how long a message is kept once it was sent, or given up.
 	// Default 7 d.
-	Messages Duration `toml:"messages" default:"7d" positive:"true"`
+	Messages Duration `toml:"messages" default:"7d" positive:"true" reload:"true"`
 	// Audit is how long the audit is kept.
 	Audit Duration `toml:"audit" later:"true"`
 }
@@ -51,8 +51,8 @@ type Tasks struct {
 	SelfAudit SelfAudit `toml:"self_audit"`
 	// KeyReload loads signing keys and secret files again.
 	KeyReload Task `toml:"key_reload" later:"true"`
-	// ConfigReload applies a changed file.
-	ConfigReload Task `toml:"config_reload" later:"true"`
+	// ConfigReload applies a changed file of the config.
+	ConfigReload ConfigReload `toml:"config_reload"`
 	// Backup copies the database.
 	Backup Backup `toml:"backup"`
 }
@@ -60,22 +60,29 @@ type Tasks struct {
 // Sweeper is the table [tasks.sweeper].
 type Sweeper struct {
 	// Every is the time between two cycles. Default 1 h.
-	Every Duration `toml:"every" default:"1h" positive:"true"`
+	Every Duration `toml:"every" default:"1h" positive:"true" reload:"true"`
 	// Batch is how many rows one transaction deletes; events wait that long.
 	// Default 500: some milliseconds on a slow disk.
-	Batch int `toml:"batch" default:"500" min:"1" max:"100000"`
+	Batch int `toml:"batch" default:"500" min:"1" max:"100000" reload:"true"`
 }
 
 // Upkeep is the table [tasks.upkeep].
 type Upkeep struct {
 	// Every is the time between two cycles. Default 1 h.
-	Every Duration `toml:"every" default:"1h" positive:"true"`
+	Every Duration `toml:"every" default:"1h" positive:"true" reload:"true"`
 }
 
 // SelfAudit is the table [tasks.self_audit].
 type SelfAudit struct {
 	// Every is the time between two cycles. Default 10 min.
-	Every Duration `toml:"every" default:"10m" positive:"true"`
+	Every Duration `toml:"every" default:"10m" positive:"true" reload:"true"`
+}
+
+// ConfigReload is the table [tasks.config_reload].
+type ConfigReload struct {
+	// Every is the time between two looks at the files. A look costs a system call
+	// for each; only a file that may have changed is read. Default 1 s.
+	Every Duration `toml:"every" default:"1s" positive:"true" reload:"true"`
 }
 
 // Backup is the table [tasks.backup].
@@ -109,7 +116,7 @@ type Task struct {
 type Log struct {
 	// Level is the least that is written: "debug", "info", "warn" or "error".
 	// Default info: what an operator wants to read.
-	Level string `toml:"level" default:"info" oneof:"debug info warn error"`
+	Level string `toml:"level" default:"info" oneof:"debug info warn error" reload:"true"`
 	// Format is "json", "text", or "auto": text on a terminal, else JSON lines.
 	// Default auto.
 	Format string `toml:"format" default:"auto" oneof:"auto json text"`

@@ -30,14 +30,15 @@ func (l *Loop) cycle(ctx context.Context) error {
 		return ctx.Err()
 	}
 	asked := l.begin()
-	limited, cancel := context.WithTimeout(ctx, l.task.Deadline)
+	deadline := l.deadline()
+	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	run := newOutcome()
 	go call(limited, l.task.Cycle, run)
 
 	err := l.await(limited, run)
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("gave up after %s: %w", l.task.Deadline, err)
+		err = fmt.Errorf("gave up after %s: %w", deadline, err)
 	}
 	if err != nil && ctx.Err() != nil {
 		l.drop()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"leasehold/internal/fault"
 )
@@ -80,6 +81,14 @@ func (g *Group) Once(ctx context.Context, name string) error {
 		return g.unknown(name)
 	}
 	return l.Once(ctx)
+}
+
+// SetEvery changes the pause between cycles of the named task; see Loop.SetEvery.
+// A name that no task has changes nothing.
+func (g *Group) SetEvery(name string, d time.Duration) {
+	if l := g.find(name); l != nil {
+		l.SetEvery(d)
+	}
 }
 
 func (g *Group) find(name string) *Loop {

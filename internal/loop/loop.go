@@ -69,8 +69,10 @@ type Loop struct {
 	time Timing
 	log  *slog.Logger
 	wake chan struct{} // holds one: end the pause
+	plan chan struct{} // holds one: the pause has another length
 
 	mu      sync.Mutex // guards what follows
+	every   time.Duration
 	state   state
 	status  Status
 	next    *outcome      // what the callers of Trigger wait for
@@ -92,14 +94,11 @@ func New(t Task, timing Timing, log *slog.Logger) *Loop {
 	if t.Every <= 0 {
 		t.Every = time.Second
 	}
-	if t.Deadline <= 0 {
-		t.Deadline = max(3*t.Every, time.Minute)
-	}
 	timing.FirstBackoff = cmp.Or(timing.FirstBackoff, Standard().FirstBackoff)
 	timing.MaxBackoff = cmp.Or(timing.MaxBackoff, Standard().MaxBackoff)
 	timing.Grace = cmp.Or(timing.Grace, Standard().Grace)
 	return &Loop{
-		task: t, time: timing, log: log, wake: make(chan struct{}, 1),
+		task: t, every: t.Every, time: timing, log: log, wake: make(chan struct{}, 1), plan: make(chan struct{}, 1),
 		status: Status{Name: t.Name}, next: newOutcome(), stopped: make(chan struct{}),
 	}
 }
@@ -114,7 +113,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	defer l.finish()
 	if l.time.Splay > 0 {
-		l.pause(ctx, rand.N(l.time.Splay))
+		l.pause(ctx, fixed(rand.N(l.time.Splay)))
 	}
 	for failures := 0; ctx.Err() == nil; {
 		err := l.cycle(ctx)
@@ -125,12 +124,12 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		case err == nil:
 			failures = 0
-			l.pause(ctx, l.task.Every)
+			l.pause(ctx, l.interval)
 		default:
 			failures++
 			wait := l.backoff(failures)
 			l.crashed(ctx, err, wait)
-			l.pause(ctx, wait)
+			l.pause(ctx, fixed(wait))
 		}
 	}
 	return l.leave()
@@ -155,17 +154,57 @@ func (l *Loop) backoff(failures int) time.Duration {
 	return min(wait, l.time.MaxBackoff)
 }
 
-// pause waits for d, a trigger, or the end of ctx.
-func (l *Loop) pause(ctx context.Context, d time.Duration) {
-	l.due(time.Now().Add(d))
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// SetEvery changes the pause between cycles, the one under way included. One that
+// is not positive counts as a second.
+func (l *Loop) SetEvery(d time.Duration) {
+	if d <= 0 {
+		d = time.Second
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.every = d
 	select {
-	case <-timer.C:
-	case <-l.wake:
-	case <-ctx.Done():
+	case l.plan <- struct{}{}:
+	default: // nobody has heard of the last change yet
 	}
 }
+
+// interval is the pause between cycles as it is now.
+func (l *Loop) interval() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.every
+}
+
+// deadline is how long a cycle may take.
+func (l *Loop) deadline() time.Duration {
+	if l.task.Deadline > 0 {
+		return l.task.Deadline
+	}
+	return max(3*l.interval(), time.Minute)
+}
+
+// pause waits for as long as length says, a trigger, or the end of ctx.
+func (l *Loop) pause(ctx context.Context, length func() time.Duration) {
+	for began := time.Now(); ; {
+		until := began.Add(length())
+		l.due(until)
+		timer := time.NewTimer(time.Until(until))
+		select {
+		case <-timer.C:
+		case <-l.wake:
+		case <-ctx.Done():
+		case <-l.plan: // it has another length now
+			timer.Stop()
+			continue
+		}
+		timer.Stop()
+		return
+	}
+}
+
+// fixed is a length that nothing changes.
+func fixed(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
 // crashed writes the one record of a failed cycle. A handler that panics must
 // not end the loop that it reports on.
