@@ -97,7 +97,9 @@ type Options struct {
 	Process Process // nil unless Running
 	Tasks   Tasks   // nil where none can be run
 	Backups Backups // nil where none can be made
-	Version Version
+	// Reloader reads the files again; nil where no program runs, or it has none.
+	Reloader Reloader
+	Version  Version
 	// FingerprintKey is made from the store's id. See channel.Config.Fingerprint.
 	FingerprintKey []byte
 	// Declared says where the config file declares an installation (FILE:LINE);
@@ -168,6 +170,8 @@ func (a *API) routes() {
 		"POST /v1/tasks/{name}/run": a.runTask,
 		"POST /v1/backups":          a.makeBackup,
 		"GET /v1/nodes":             a.listNodes,
+
+		"POST /v1/reload": a.reload,
 
 		"/": a.nowhere,
 	} {

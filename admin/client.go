@@ -311,6 +311,16 @@ func (c *Client) MakeBackup(ctx context.Context, path string) (Backup, error) {
 	return b, c.exchange(ctx, http.MethodPost, "/v1/backups", backupOrder{Path: path}, nil, &b)
 }
 
+// Reload has the running program apply its files as they are now, however long
+// that takes; see RunTask.
+func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
+	if _, err := c.Version(ctx); err != nil {
+		return Reloaded{}, err
+	}
+	var done Reloaded
+	return done, c.exchange(ctx, http.MethodPost, "/v1/reload", nil, nil, &done)
+}
+
 // Nodes lists the live sessions.
 func (c *Client) Nodes(ctx context.Context) (Page[Node], error) {
 	return get[Page[Node]](ctx, c, "/v1/nodes", nil)

@@ -22,7 +22,7 @@ func TestATypeThatOnlyTheFileMayDefine(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.options.Types = types
-	const words = "define it in the config file and restart"
+	const words = "define it in the config file"
 
 	t.Run("is not taken over the API", func(t *testing.T) {
 		w.want(w.do(http.MethodPut, "/v1/installations/a", `{"type":"program"}`), http.StatusForbidden, words)

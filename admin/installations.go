@@ -189,7 +189,7 @@ func (a *API) check(ctx context.Context, i *Installation) (warning string, err e
 		return "", fault.Errorf(fault.Invalid, "channel type %q is not known; run leasehold types list", i.Type)
 	}
 	if spec.FileOnly {
-		return "", fault.Errorf(fault.Denied, "an installation of type %s runs what its config says with the rights of Leasehold; define it in the config file and restart", i.Type)
+		return "", fault.Errorf(fault.Denied, "an installation of type %s runs what its config says with the rights of Leasehold; define it in the config file", i.Type)
 	}
 	if err := literal(spec.Config, i.Config); err != nil {
 		return "", a.unfit(*i, err)
@@ -260,7 +260,7 @@ func (a *API) owned(row Installation) error {
 	if where == "" {
 		where = "the config file"
 	}
-	return fault.Errorf(fault.Conflict, "installation %s is set in %s; change it there and restart", row.ID, where)
+	return fault.Errorf(fault.Conflict, "installation %s is set in %s; change it there", row.ID, where)
 }
 
 func (a *API) enableInstallation(w http.ResponseWriter, r *http.Request) error {

@@ -76,7 +76,7 @@ func TestInstallations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for method, path := range map[string]string{"PUT": "", "DELETE": "", "POST": "/disable"} {
-			w.want(w.do(method, "/v1/installations/filed"+path, `{"type":"chat","config":{"url":"ws://x"}}`), http.StatusConflict, "installation filed is set in leasehold.toml:12; change it there and restart")
+			w.want(w.do(method, "/v1/installations/filed"+path, `{"type":"chat","config":{"url":"ws://x"}}`), http.StatusConflict, "installation filed is set in leasehold.toml:12; change it there")
 		}
 		w.want(w.do("PUT", "/v1/installations/filed", `{"type":"chat","config":{"url":"ws://x"}}`, "If-Match", `"1"`), http.StatusConflict, "leasehold.toml:12")
 		w.want(w.do("GET", "/v1/installations/filed", ""), http.StatusOK, `"declared":"leasehold.toml:12"`, `"enabled":true`)

@@ -17,6 +17,7 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
+	Faults Faulty `json:"faults,omitempty"` // of a configuration that is refused
 }
 
 const problemType = "urn:leasehold:fault:"
@@ -53,6 +54,9 @@ func problemOf(err error) Problem {
 	if kind == fault.Internal {
 		p.Detail = "the log has the cause; see it with leasehold's own output or its service's journal"
 	}
+	if f, ok := errors.AsType[Faulty](err); ok {
+		p.Faults = f
+	}
 	if s, ok := errors.AsType[*statusError](err); ok {
 		p.Status, p.Title = s.status, http.StatusText(s.status)
 	}
@@ -60,8 +64,11 @@ func problemOf(err error) Problem {
 }
 
 // Err is the error that a client returns for the problem, with the kind that it
-// names.
+// names; of a configuration that is refused it is Faulty.
 func (p Problem) Err() error {
+	if len(p.Faults) > 0 {
+		return p.Faults
+	}
 	text := p.Detail
 	if text == "" {
 		text = p.Title
@@ -93,6 +100,10 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 // writeProblem writes p through clean, which takes secrets out.
 func writeProblem(w http.ResponseWriter, p Problem, clean func(string) string) {
 	p.Detail = clean(p.Detail)
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		f.Message, f.Hint, f.Text = clean(f.Message), clean(f.Hint), clean(f.Text)
+	}
 	b, err := json.Marshal(p)
 	if err != nil { // strings always marshal
 		b = []byte("{}")

@@ -17,6 +17,8 @@ type Overview struct {
 	Version Version   `json:"version"`
 	Node    *NodeInfo `json:"node,omitempty"`
 	Holder  string    `json:"holder,omitempty"` // who holds the store, when it is not this process
+	// Config is what the running program knows of its files; none = it reads none.
+	Config *Configuration `json:"config,omitempty"`
 
 	Installations []View   `json:"installations"`
 	Targets       []Target `json:"targets,omitempty"`
@@ -68,6 +70,10 @@ func (a *API) Overview(ctx context.Context) (Overview, error) {
 		info := a.o.Process.Info()
 		o.Node, o.Targets = &info, a.o.Process.Targets()
 	}
+	if a.o.Reloader != nil {
+		c := a.o.Reloader.Configuration()
+		o.Config = &c
+	}
 	o.Trouble = a.trouble(ctx, o)
 	o.Well = o.Mode == Running && len(o.Trouble) == 0
 	return o, nil
@@ -80,6 +86,7 @@ func (a *API) trouble(ctx context.Context, o Overview) (all []Trouble) {
 	if a.o.Process != nil {
 		all = append(all, a.o.Process.Troubles()...)
 	}
+	all = append(all, configTrouble(o.Config)...)
 	for _, v := range o.Installations {
 		if o.Mode == Running && !well(v.Status) {
 			all = append(all, Trouble{What: "installation " + v.ID, State: v.Status.State, Reason: v.Status.Reason, NextStep: v.NextStep})

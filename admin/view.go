@@ -76,7 +76,7 @@ func NextStep(s Status, id, kind string) string {
 	case state == engine.Blocked && s.Reason == "unknown_type":
 		return "this program has no channel type " + kind + "; see leasehold types list"
 	case state == engine.Blocked && s.Reason == "auth":
-		return "replace its credential; a changed config is tried at once, the same one within 6h"
+		return "replace its credential, then run leasehold reload; the same one is tried within 6h"
 	case state == engine.Blocked && s.Reason == "config", state == engine.Backoff && s.Reason == "build":
 		return "correct its config; leasehold check names what is wrong with the file's"
 	case state == engine.Blocked:

@@ -65,7 +65,9 @@ type program struct {
 
 	programs *child.Keeper // those of command targets; nil before prepare
 
-	again <-chan struct{} // closed by a second signal to stop
+	again  <-chan struct{}  // closed by a second signal to stop
+	hangup <-chan os.Signal // asks for a reload
+	look   *config.Look     // the files of a run, as they were when it read them; nil = its config was made by code
 
 	configFile string // --config
 	dataDir    string // --data-dir

@@ -77,7 +77,9 @@ const backupLook = time.Hour
 
 // backupChore makes a backup when the newest one is old enough.
 func backupChore(current func() *config.Config, s store.Backer) *chore {
-	return &chore{name: "backup", every: min(backupLook, max(time.Second, current().Tasks.Backup.Interval())), do: func(ctx context.Context) (string, error) {
+	return &chore{name: "backup", every: func(c *config.Config) time.Duration {
+		return min(backupLook, max(time.Second, c.Tasks.Backup.Interval()))
+	}, do: func(ctx context.Context) (string, error) {
 		c := current()
 		every := c.Tasks.Backup.Interval()
 		if every == 0 {

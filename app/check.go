@@ -58,6 +58,7 @@ type report struct {
 	Targets       []string `json:"targets"`
 	Lease         string   `json:"lease"`
 	Warnings      []string `json:"warnings,omitempty"`
+	Restart       []string `json:"restart,omitempty"` // keys of these files that the running program waits for a restart to apply
 	Changes       *changes `json:"changes,omitempty"` // none: there is no store to compare with yet
 }
 
@@ -95,7 +96,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	for _, t := range c.Targets {
 		r.Targets = append(r.Targets, t.Name)
 	}
-	r.Warnings = p.unresolved(c, resolve)
+	r.Warnings, r.Restart = p.unresolved(c, resolve), p.awaited(ctx, c)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
 		return r, err
@@ -132,6 +133,28 @@ func together(errs ...error) error {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	return all
+}
+
+// awaited are the keys that the program which runs with the same files cannot change
+// before a restart. Nobody may run, or somebody with other files: none then.
+func (p *program) awaited(ctx context.Context, c *config.Config) (keys []string) {
+	socket := string(c.Admin.Socket)
+	if c.Main() == "" || admin.Reach(ctx, socket) != nil {
+		return nil
+	}
+	_ = overSocket(ctx, socket, func(ctx context.Context, a *admin.Client) error { // check goes without its answer
+		o, err := a.Status(ctx)
+		if err == nil && reads(o, c) {
+			keys = o.Config.Restart
+		}
+		return err
+	})
+	return keys
+}
+
+// reads reports whether the program that answered reads the main file of c.
+func reads(o admin.Overview, c *config.Config) bool {
+	return o.Config != nil && slices.Contains(o.Config.Files, absolute([]string{c.Main()})[0])
 }
 
 // startable is why run would refuse c whatever the store holds. run asks before it
@@ -223,6 +246,9 @@ func (p *program) showReport(r report) {
 				p.line("  %-8s %s", x.verb, strings.Join(x.ids, ", "))
 			}
 		}
+	}
+	if len(r.Restart) > 0 {
+		p.line("The running program waits for a restart to apply: %s", strings.Join(r.Restart, ", "))
 	}
 	for _, w := range r.Warnings {
 		p.hint("warning: %s", p.redact.String(w))

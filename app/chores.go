@@ -16,24 +16,27 @@ import (
 // chores are the maintenance tasks, each a loop of its own. What a cycle goes by it
 // takes from the config of that moment. n is the node that runs; nil = nothing does.
 func chores(current func() *config.Config, s store.Store, n *node, log *slog.Logger) (*loop.Group, error) {
-	c := current()
 	tasks := []*chore{
-		{name: "sweeper", every: c.Tasks.Sweeper.Every.Std(), do: func(ctx context.Context) (string, error) {
+		{name: "sweeper", every: func(c *config.Config) time.Duration { return c.Tasks.Sweeper.Every.Std() }, do: func(ctx context.Context) (string, error) {
 			if n != nil && n.clockHeld() != "" {
 				return "", nil // what is past its retention cannot be told from what is not
 			}
 			swept, err := s.Sweep(ctx, retention(current()))
 			return swept.String(), err
 		}},
-		{name: "upkeep", every: c.Tasks.Upkeep.Every.Std(), do: func(ctx context.Context) (string, error) {
+		{name: "upkeep", every: func(c *config.Config) time.Duration { return c.Tasks.Upkeep.Every.Std() }, do: func(ctx context.Context) (string, error) {
 			tended, err := s.Upkeep(ctx)
 			return tendedWords(tended), err
 		}},
-		{name: "self-audit", every: c.Tasks.SelfAudit.Every.Std(), do: (&audit{store: s, log: log}).run},
-		{name: pingTask, every: pingEvery, do: n.ping},
+		{name: "self-audit", every: func(c *config.Config) time.Duration { return c.Tasks.SelfAudit.Every.Std() }, do: (&audit{store: s, log: log}).run},
+		{name: pingTask, every: func(*config.Config) time.Duration { return pingEvery }, do: n.ping},
 	}
 	if b, ok := s.(store.Backer); ok || s == nil {
 		tasks = append(tasks, backupChore(current, b))
+	}
+	if n != nil {
+		tasks = append(tasks, n.reloader.chores()...)
+		n.chores = tasks
 	}
 	var all []loop.Task
 	for _, t := range tasks {
@@ -41,7 +44,7 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 		if n != nil {
 			t.told = n.taskEnded
 		}
-		all = append(all, loop.Task{Name: t.name, Every: t.every, Cycle: t.cycle})
+		all = append(all, loop.Task{Name: t.name, Every: t.every(current()), Cycle: t.cycle})
 	}
 	g, err := loop.NewGroup(loop.Standard(), log, all...)
 	if err != nil {
@@ -59,7 +62,7 @@ func retention(c *config.Config) maintenance.Retention {
 // to do writes nothing: at rest the disk rests.
 type chore struct {
 	name  string
-	every time.Duration
+	every func(*config.Config) time.Duration
 	do    func(context.Context) (done string, err error) // done: "" = there was nothing to do
 	store admin.Store
 	told  func(name string, err error) // of each result; nil = nobody

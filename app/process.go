@@ -28,6 +28,9 @@ type node struct {
 	dispatcher     *delivery.Dispatcher
 	mailer         *outbound.Mailer
 	router         *router
+	reloader       *reloader
+	chores         []*chore
+	tasks          *loop.Group // that run them
 	supervisor     *engine.Supervisor
 	log            *slog.Logger
 

@@ -33,7 +33,7 @@ const (
 func (p *program) reach(ctx context.Context, n need, do func(context.Context, *admin.Client) error) error {
 	c, err := p.load()
 	if err != nil {
-		return err
+		return p.reachDespite(ctx, err, do)
 	}
 	socket := string(c.Admin.Socket)
 	switch err := ask(ctx, socket, do); {
@@ -55,6 +55,24 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 		return notRunning("nothing answers on " + socket)
 	}
 	return asUsage(p.inProcess(ctx, b, n, do))
+}
+
+// reachDespite asks the program that runs on an earlier content of files that are
+// wrong now. That it is the one of these files, and not a neighbour that answers
+// where they seem to say, it is asked first. faults are the command's error
+// otherwise.
+func (p *program) reachDespite(ctx context.Context, faults error, do func(context.Context, *admin.Client) error) error {
+	c := config.Salvage(p.source())
+	if c == nil || c.Main() == "" || admin.Reach(ctx, string(c.Admin.Socket)) != nil {
+		return faults
+	}
+	return overSocket(ctx, string(c.Admin.Socket), func(ctx context.Context, a *admin.Client) error {
+		o, err := a.Status(ctx)
+		if err != nil || !reads(o, c) {
+			return faults
+		}
+		return do(ctx, a)
+	})
 }
 
 // ask is overSocket when somebody is there. One that ends before it answers, as a

@@ -45,6 +45,7 @@ next run of the same type and id loses nothing.`,
 			case f.said():
 				return usage("--to, --set and --id are for a bot without a file: name its type, such as leasehold run websocket; see leasehold types")
 			}
+			p.look = config.LookAt(p.source(), nil) // first: what changes while they are read is seen
 			cfg, err := p.load()
 			if err != nil {
 				return err
@@ -82,24 +83,20 @@ const stopSlack = 15 * time.Second
 // run runs a node until ctx ends, and bounds its shutdown: what does not stop is
 // left to the end of the process, which then says so and is no success.
 func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	reload := make(chan os.Signal, 1) // or a terminal that closed: no reason to end either
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
+	hangup := make(chan os.Signal, 1) // or a terminal that closed: no reason to end either
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	p.hangup = hangup
 	ended := make(chan error, 1)
 	go func() {
 		err := p.node(ctx, c, log)
 		log.InfoContext(ctx, "stopped")
 		ended <- err
 	}()
-	for stopping := false; !stopping; {
-		select {
-		case err := <-ended:
-			return err
-		case <-reload:
-			log.WarnContext(ctx, "reload is not in this version", "next_step", "restart to apply a changed config")
-		case <-ctx.Done():
-			stopping = true
-		}
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
 	}
 	bound := c.Node.DrainTimeout.Std() + stopSlack
 	late := time.NewTimer(bound)
@@ -144,7 +141,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 		return err
 	}
 	n.instance = self.Instance
-	if err := p.reconcile(ctx, c, n.store, types, log); err != nil {
+	unready, err := p.reconcile(ctx, c, n.store, types, log)
+	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	if err := p.prepare(ctx, c, log); err != nil {
@@ -161,16 +159,18 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if n.supervisor, err = p.supervisor(c, n, self, types, resolve, log); err != nil {
 		return err
 	}
+	n.reloader = newReloader(p, n, types, resolve, unready, log)
 	tasks, err := chores(n.config.Load, n.store, n, log)
 	if err != nil {
 		return err
 	}
+	n.tasks = tasks
 
 	socket, err := admin.Listen(ctx, string(c.Admin.Socket))
 	if err != nil {
 		return err
 	}
-	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Tasks: tasks, Backups: backupsOf(n.store, n.config.Load), Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Tasks: tasks, Backups: backupsOf(n.store, n.config.Load), Log: log}))
 	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
@@ -187,6 +187,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, holding.stop)
 	tending := start(ctx, tasks.Run)
 	defer closing(&err, tending.stop)
+	heeding := start(ctx, n.reloader.heed)
+	defer closing(&err, heeding.stop)
 
 	n.awaitSession(ctx, holding.ended)
 	log.InfoContext(ctx, "ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(claimed).Milliseconds())

@@ -90,6 +90,9 @@ func (p *program) showStatus(o admin.Overview) {
 	for _, x := range o.Trouble {
 		p.line("%s", troubleLine(x))
 	}
+	if o.Config != nil && len(o.Config.Restart) > 0 {
+		p.line("config has keys that wait for a restart: %s", strings.Join(o.Config.Restart, ", "))
+	}
 	if len(o.Installations) == 0 && o.Mode == admin.Running {
 		p.line("There is no installation yet; write an [[installation]] into leasehold.toml, or see leasehold installations put --help")
 	}

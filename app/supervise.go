@@ -18,19 +18,16 @@ import (
 	"leasehold/store"
 )
 
-// reconcile makes the store's rows of the file those that the file has now.
-func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store, types *channel.Types, log *slog.Logger) error {
+// reconcile makes the store's rows of the file those that the file has now. unready
+// are those that cannot be built yet, with the reason.
+func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store, types *channel.Types, log *slog.Logger) (unready map[string]error, err error) {
 	rows, unready, err := wanted(c, types, fingerprintKey(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	added, changed, removed, err := s.Reconcile(ctx, rows)
-	switch {
-	case fault.Is(err, fault.Conflict), fault.Is(err, fault.Invalid):
-		// The file and the store's own rows exclude each other: a restart mends nothing.
-		return fault.Errorf(fault.Invalid, "%w; see leasehold installations list", err)
-	case err != nil:
-		return err
+	added, changed, removed, err := reconciled(s.Reconcile(ctx, rows))
+	if err != nil {
+		return nil, err
 	}
 	if len(added)+len(changed)+len(removed) > 0 {
 		log.InfoContext(ctx, "installations applied", "added", added, "changed", changed, "removed", removed)
@@ -38,7 +35,23 @@ func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store
 	for id, err := range unready {
 		log.WarnContext(ctx, "installation cannot be built yet", "installation", id, "error", err)
 	}
-	return nil
+	return unready, nil
+}
+
+// reconciled is what a Reconcile answered. That the file and the store's own rows
+// exclude each other is the file's fault: a restart mends nothing.
+func reconciled(added, changed, removed []string, err error) ([]string, []string, []string, error) {
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Invalid) {
+		err = fault.Errorf(fault.Invalid, "%w; see leasehold installations list", err)
+	}
+	return added, changed, removed, err
+}
+
+// settingsOf are what a dispatcher delivers by.
+func settingsOf(c *config.Config, targets []delivery.Target) delivery.Settings {
+	return delivery.Settings{
+		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Total: c.Delivery.Concurrency, Targets: targets, Default: c.Delivery.Targets,
+	}
 }
 
 // dispatcher makes what delivers.

@@ -10,8 +10,8 @@ import (
 )
 
 // targetsOf are the targets as delivery takes them. One with a header or a variable
-// that does not resolve is down until a restart finds it: without its credential
-// every program would refuse it, and each refusal is an attempt.
+// that does not resolve is down until a reload or a restart finds it: without its
+// credential every program would refuse it, and each refusal is an attempt.
 func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.Target) {
 	deny, _ := delivery.DenyCIDRs(c.Delivery.DenyCIDRs) // config has checked them
 	for _, t := range c.Targets {
@@ -52,5 +52,5 @@ func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.T
 type lacking struct{ what string }
 
 func (l lacking) Deliver(context.Context, delivery.Delivery) delivery.Result {
-	return delivery.Result{Outcome: delivery.Down, Reason: l.what, NextStep: "correct that, then restart leasehold; what waits is delivered then"}
+	return delivery.Result{Outcome: delivery.Down, Reason: l.what, NextStep: "correct that, then run leasehold reload; what waits is delivered then"}
 }

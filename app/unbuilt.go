@@ -21,8 +21,9 @@ func unbuilt(ctx context.Context, c *config.Config, types *channel.Types, resolv
 			continue // config.Load has said so
 		}
 		missing := map[string]bool{} // keys without a value here
+		own := labelOf("installation", i.ID) + ": "
 		for _, u := range c.Uses {
-			if key, ok := strings.CutPrefix(u.Key, fmt.Sprintf("installation %q: ", i.ID)); ok {
+			if key, ok := strings.CutPrefix(u.Key, own); ok {
 				if _, err := resolve(u.Kind, u.Name); err != nil {
 					missing[key] = true
 				}

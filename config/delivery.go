@@ -12,7 +12,7 @@ type Delivery struct {
 	// DNS, when a connection is made; through a proxy it is the proxy's that is looked
 	// at. [] denies none. Default: link-local addresses, and those at which clouds hand
 	// out the machine's credentials.
-	DenyCIDRs []string `toml:"deny_cidrs" default:"169.254.0.0/16,fe80::/10,fd00:ec2::254/128,100.100.100.200/32,168.63.129.16/32,192.0.0.192/32"`
+	DenyCIDRs []string `toml:"deny_cidrs" default:"169.254.0.0/16,fe80::/10,fd00:ec2::254/128,100.100.100.200/32,168.63.129.16/32,192.0.0.192/32" reload:"true"`
 	// BacklogMax bounds what waits for delivery.
 	BacklogMax Size `toml:"backlog_max" later:"true"`
 	// OnFull says what happens at backlog_max.

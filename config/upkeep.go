@@ -24,7 +24,7 @@ type Health struct {
 	// --check sees it; with POST to it and "/fail", saying what is not, once that was
 	// so for a minute. Services that watch cron jobs take both. It is a secret by
 	// itself and may be a reference. Default: none.
-	PingURL Value `toml:"ping_url"`
+	PingURL Value `toml:"ping_url" reload:"true"`
 }
 
 // Retention is the table [retention]. The sweeper deletes what is older.
@@ -52,7 +52,7 @@ type Tasks struct {
 	// KeyReload loads signing keys and secret files again.
 	KeyReload Task `toml:"key_reload" later:"true"`
 	// ConfigReload applies a changed file of the config.
-	ConfigReload ConfigReload `toml:"config_reload"`
+	ConfigReload Reload `toml:"config_reload"`
 	// Backup copies the database.
 	Backup Backup `toml:"backup"`
 }
@@ -78,8 +78,8 @@ type SelfAudit struct {
 	Every Duration `toml:"every" default:"10m" positive:"true" reload:"true"`
 }
 
-// ConfigReload is the table [tasks.config_reload].
-type ConfigReload struct {
+// Reload is the table [tasks.config_reload].
+type Reload struct {
 	// Every is the time between two looks at the files. A look costs a system call
 	// for each; only a file that may have changed is read. Default 1 s.
 	Every Duration `toml:"every" default:"1s" positive:"true" reload:"true"`
@@ -89,12 +89,12 @@ type ConfigReload struct {
 type Backup struct {
 	// Every is the time between two backups; where nothing has changed, none is made.
 	// Default: none are made; 24 h once dir is set.
-	Every Duration `toml:"every"`
+	Every Duration `toml:"every" reload:"true"`
 	// Keep is how many of them stay, the newest ones. Default 7.
-	Keep int `toml:"keep" default:"7" min:"1" max:"1000"`
+	Keep int `toml:"keep" default:"7" min:"1" max:"1000" reload:"true"`
 	// Dir is the folder that they are in, on another disk at best; one that is set must
 	// be there. Default: backups in node.data_dir.
-	Dir Path `toml:"dir"`
+	Dir Path `toml:"dir" reload:"true"`
 }
 
 // Interval is the time between two backups; 0 = none are made by themselves: they

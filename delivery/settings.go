@@ -13,6 +13,7 @@ type Settings struct {
 	Total   int      // calls at the same time; DefaultTotal
 	Targets []Target // where events go
 	Default []string // targets of an installation that names none; empty = all
+	Revive  bool     // ask those again that answered 410, as if they were changed
 }
 
 // Change is built from Settings and checked, and not in force yet.
@@ -84,7 +85,7 @@ func (c *Change) Apply() (added, changed, removed []string) {
 			added = append(added, s.Name)
 			t = &target{Name: s.Name, setup: s, circuit: circuit{state: Closed}}
 			d.welcome(t)
-		case !t.same(s):
+		case !t.same(s), t.state == Disabled && c.settings.Revive:
 			changed = append(changed, s.Name)
 			idle = append(idle, d.replace(t, s)...)
 		}

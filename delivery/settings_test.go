@@ -82,6 +82,33 @@ func TestApply(t *testing.T) {
 		})
 	})
 
+	t.Run("a target that wanted nothing any more is asked again when that is wished, and not before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			box, gone := newOutbox(), &atomic.Bool{}
+			gone.Store(true)
+			app := Target{Name: "app", Sink: &fakeSink{answer: func(context.Context, Delivery) Result {
+				if gone.Load() {
+					return Result{Outcome: Gone, Reason: "answered 410"}
+				}
+				return Result{Outcome: Taken}
+			}}}
+			b := start(t, box, Options{}, app)
+			b.Accepted(b.hold("acme"), box.say("acme", "C1", "app"))
+			time.Sleep(time.Minute)
+			gone.Store(false)
+			_, changed, _ := b.set(app)
+			time.Sleep(time.Minute)
+			same(t, "changed, delivered", fmt.Sprint(changed, box.count("app", Delivered)), "[] 0")
+			c, err := b.Prepare(Settings{Targets: []Target{app}, Revive: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, changed, _ = c.Apply()
+			time.Sleep(time.Second)
+			same(t, "changed, delivered", fmt.Sprint(changed, box.count("app", Delivered)), "[app] 1")
+		})
+	})
+
 	t.Run("a call that the change overtook is no attempt when it fails, and a delivery when it does not", func(t *testing.T) {
 		for _, outcome := range []Outcome{Taken, Refused, Broken, Down, Gone} {
 			synctest.Test(t, func(t *testing.T) {
