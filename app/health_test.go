@@ -3,16 +3,21 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"leasehold/admin"
 	"leasehold/config"
+	"leasehold/internal/loop"
 	"leasehold/internal/redact"
 )
 
@@ -56,11 +61,23 @@ func (w *watchdog) expect(t *testing.T, what string, want ...string) {
 
 // condition is what a pinger tells of.
 type condition struct {
+	mu      sync.Mutex // guards what follows, where a task looks at it
 	trouble []admin.Trouble
 	err     error
+	away    bool // no network
+	calls   []string
+}
+
+// set changes it.
+func (b *condition) set(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
 }
 
 func (b *condition) overview(context.Context) (admin.Overview, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return admin.Overview{Trouble: b.trouble}, b.err
 }
 
@@ -175,5 +192,84 @@ func TestPing(t *testing.T) {
 			t.Errorf("got %v, want the cancellation", err)
 		}
 		w.expect(t, "calls")
+	})
+}
+
+// roundTripper is a service that is pinged without a network.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestPingTask runs the task as the program does, for half an hour.
+func TestPingTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, b := time.Now(), &condition{}
+		p, _ := b.pinger(config.Value{Literal: "https://hc.example.org/id"}, nil)
+		p.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.away {
+				return nil, errors.New("no route to host")
+			}
+			b.calls = append(b.calls, fmt.Sprintf("%.0f %s", time.Since(began).Minutes(), r.URL.Path))
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		var logged strings.Builder
+		notes := &book{}
+		c := &chore{name: pingTask, store: notes, do: p.run}
+		tasks, err := loop.NewGroup(loop.Standard(), slog.New(slog.NewTextHandler(&logged, nil)), loop.Task{Name: c.name, Every: pingEvery, Cycle: c.cycle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- tasks.Run(ctx) }()
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		expect := func(what string, want ...string) {
+			t.Helper()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if !slices.Equal(b.calls, want) {
+				t.Errorf("%s: got %q, want %q", what, b.calls, want)
+			}
+			b.calls = nil
+		}
+
+		pass(150 * time.Second)
+		expect("well", "0 /id", "1 /id", "2 /id")
+		b.set(func() { b.trouble = []admin.Trouble{{What: "installation acme", State: "blocked"}} })
+		pass(3 * time.Minute)
+		expect("unwell, from the second look on", "4 /id/fail", "5 /id/fail")
+		b.set(func() { b.trouble = nil })
+		pass(time.Minute)
+		expect("well again", "6 /id")
+		if len(notes.runs) > 0 || logged.Len() > 0 {
+			t.Errorf("got the notes %v and the log %q, want nothing written while pings arrive", notes.runs, logged.String())
+		}
+		b.set(func() { b.away = true })
+		pass(10 * time.Minute)
+		status := tasks.Status()[0]
+		if status.ConsecutiveFailures == 0 || status.LastError != "ping hc.example.org: no route to host" {
+			t.Errorf("got %+v, want a failing task with its reason", status)
+		}
+		if n := strings.Count(logged.String(), "background task crashed"); n != status.ConsecutiveFailures {
+			t.Errorf("got %d log lines, want one for each of %d failures", n, status.ConsecutiveFailures)
+		}
+		b.set(func() { b.away = false })
+		pass(5 * time.Minute)
+		b.set(func() {
+			if len(b.calls) == 0 || tasks.Status()[0].ConsecutiveFailures > 0 {
+				t.Errorf("got the calls %q, want a ping within five minutes of the network's return", b.calls)
+			}
+			b.calls = nil
+		})
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("got %v, want a clean end", err)
+		}
+		expect("a stop")
 	})
 }

@@ -112,20 +112,29 @@ func targetState(t delivery.TargetStats) admin.Target {
 	case t.State == delivery.Open:
 		shown.State = "down"
 	case t.State != delivery.Closed: // disabled, unknown: words already
-	case t.FailingSince.IsZero() || t.Waiting == 0 && !t.More:
+	case t.FailingSince.IsZero() || t.Waiting == 0 && !t.More && t.Announcements == 0:
 		shown.State, shown.NextStep = "ok", ""
 	default:
-		wait := "1 delivery waits"
-		if t.Waiting != 1 || t.More {
-			wait = fmt.Sprintf("%d deliveries wait", t.Waiting)
-		}
-		if t.More {
-			wait = "more than " + wait
-		}
 		shown.State, shown.Since = "failing", t.FailingSince
-		shown.Reason = wait + ", the last attempt failed: " + t.LastError
+		shown.Reason = waits(t) + ", the last attempt failed: " + t.LastError
 	}
 	return shown
+}
+
+// waits says what waits for a target.
+func waits(t delivery.TargetStats) string {
+	switch {
+	case t.More:
+		return fmt.Sprintf("more than %d deliveries wait", t.Waiting)
+	case t.Waiting > 1:
+		return fmt.Sprintf("%d deliveries wait", t.Waiting)
+	case t.Waiting == 1:
+		return "1 delivery waits"
+	case t.Announcements > 1:
+		return fmt.Sprintf("%d system events wait", t.Announcements)
+	default:
+		return "1 system event waits"
+	}
 }
 
 // awaitSession returns when the node has a session, and so may hold something; at

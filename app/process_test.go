@@ -24,6 +24,8 @@ func TestTargetState(t *testing.T) {
 		{"one that waits fails", with(failing, func(s *delivery.TargetStats) { s.Waiting = 1 }), "failing", "1 delivery waits, the last attempt failed: answered 404: not found"},
 		{"many that wait fail", with(failing, func(s *delivery.TargetStats) { s.Waiting = 14 }), "failing", "14 deliveries wait, the last attempt failed: answered 404: not found"},
 		{"others are in the store", with(failing, func(s *delivery.TargetStats) { s.Waiting, s.More = 256, true }), "failing", "more than 256 deliveries wait, the last attempt failed: answered 404: not found"},
+		{"a system event that waits fails", with(failing, func(s *delivery.TargetStats) { s.Announcements = 1 }), "failing", "1 system event waits, the last attempt failed: answered 404: not found"},
+		{"system events that wait fail", with(failing, func(s *delivery.TargetStats) { s.Announcements = 3 }), "failing", "3 system events wait, the last attempt failed: answered 404: not found"},
 		{"it cannot be reached", with(failing, func(s *delivery.TargetStats) { s.State, s.Reason, s.Waiting = delivery.Open, "refused", 1 }), "down", "refused"},
 		{"it wants nothing", delivery.TargetStats{State: delivery.Disabled, Reason: "answered 410: gone"}, "disabled", "answered 410: gone"},
 		{"nobody knows it", delivery.TargetStats{State: delivery.Unknown, Reason: "target not configured"}, "unknown", "target not configured"},
