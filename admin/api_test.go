@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +148,18 @@ func TestStatus(t *testing.T) {
 		}
 		if len(o.Targets) != 1 || o.Targets[0].LastError != "answered 404: not found" || !o.Targets[0].FailingSince.Equal(since) {
 			t.Errorf("got %+v, want its last error and since when it fails", o.Targets)
+		}
+	})
+
+	t.Run("a trouble of the node's own is told, and what a store that takes nothing needs", func(t *testing.T) {
+		w := newWorld(t)
+		held := admin.Trouble{What: "clock", State: "held", Reason: "it shows 1970", NextStep: "set it"}
+		w.options.Mode, w.options.Process = admin.Running, &process{
+			troubles: []admin.Trouble{held}, unready: fmt.Errorf("the store takes nothing: %w", fault.Errorf(fault.Full, "no space left")),
+		}
+		want := []admin.Trouble{{What: "node", State: "not_ready", Reason: "the store takes nothing: no space left", NextStep: admin.StoreStep(fault.Errorf(fault.Full, ""))}, held}
+		if o, err := w.client().Status(t.Context()); err != nil || o.Well || !slices.Equal(o.Trouble, want) || want[0].NextStep == "" {
+			t.Errorf("got well %v, %+v, %v, want %+v", o.Well, o.Trouble, err, want)
 		}
 	})
 
