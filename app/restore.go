@@ -67,7 +67,7 @@ func (p *program) restore(ctx context.Context, from string, replace, yes bool) e
 	if r.Aside != "" {
 		p.line("What was there is now %s; delete it when you need it no more.", r.Aside)
 	}
-	p.line("Start it with leasehold run, once %s is stopped for good.", whose(r.Backup))
+	p.line("Start it with leasehold run. Unless it is this one, %s must be stopped for good before.", whose(r.Backup))
 	return nil
 }
 
@@ -110,10 +110,10 @@ func (p *program) confirm(b sqlite.Backup, to string, yes bool) error {
 	}
 	about := fmt.Sprintf("%s is a backup of %s, made %s, of %s.", b.Path, whose(b), ago(b.At), bytesWords(b.Bytes))
 	if !interactive(p.Stdin) {
-		return usage("%s Stop the box that it came from, or two hold each connection; then say so with --yes", about)
+		return usage("%s If it came from another box, stop that one, or two hold each connection; then say so with --yes", about)
 	}
 	p.hint("%s", about)
-	p.hint("It will be %s. The box that it came from must be stopped before this one runs: two would hold each connection twice.", to)
+	p.hint("It will be %s. If it came from another box, that one must be stopped before this one runs: two would hold each connection twice.", to)
 	_, _ = fmt.Fprint(p.Stderr, "Is it stopped, and shall the backup be restored? [yes/no] ")
 	answer, err := bufio.NewReader(p.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

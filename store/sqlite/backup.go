@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -87,11 +88,27 @@ func (s *Store) backUp(ctx context.Context, path string) (out maintenance.Copied
 	if err := os.Rename(part, path); err != nil {
 		return out, s.copyError(path, err)
 	}
+	removeParts(path) // of those that were killed; the name is taken, so nobody else can finish one
 	out = maintenance.Copied{Path: path, Bytes: info.Size(), At: began, Took: s.opt.Now().Sub(began), Through: m.Through}
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
 		return out, fault.Errorf(fault.ReadOnly, "sync the folder of %s: %w; the backup may not survive a loss of power", path, err)
 	}
 	return out, nil
+}
+
+// removeParts removes what killed processes left of copies to path, as far as it
+// can: it is in nobody's way.
+func removeParts(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), "-journal")
+		if strings.HasPrefix(name, filepath.Base(path)+".") && strings.HasSuffix(name, partSuffix) {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
 }
 
 // copyInto copies the database into the empty file part, marks it and checks it,

@@ -129,6 +129,17 @@ func TestBackup(t *testing.T) {
 		must(t, err)
 	})
 
+	t.Run("what a killed one left goes with the next of its name", func(t *testing.T) {
+		s := openTest(t, Options{})
+		dir := t.TempDir()
+		for _, name := range []string{"copy.db.1.part", "copy.db.1.part-journal", "copy.db.part.txt", "other.db.1.part"} {
+			must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		}
+		_, err := s.Backup(t.Context(), filepath.Join(dir, "copy.db"))
+		must(t, err)
+		want(t, "files", fmt.Sprint(names(t, dir)), "[copy.db copy.db.part.txt other.db.1.part]")
+	})
+
 	t.Run("two at once are one", func(t *testing.T) {
 		s := openTest(t, Options{})
 		s.copying.Lock()

@@ -119,6 +119,6 @@ func (s *Store) adopt(ctx context.Context, w *writer) error {
 	at := time.UnixMilli(m.CopiedAt).UTC().Format(time.RFC3339)
 	s.log.WarnContext(ctx, "store restored from a backup; the box it came from must be stopped",
 		"from", m.File, "of", at, "node", m.Node, "host", m.Host, "through_seq", m.Through,
-		"next_step", "stop that box for good before this one runs: two would hold each connection twice")
+		"next_step", "if that is another box than this, stop it for good: two would hold each connection twice")
 	return nil
 }

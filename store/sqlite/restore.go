@@ -132,7 +132,7 @@ func (r *Restored) put(ctx context.Context, now time.Time, full, made bool) (err
 		return err
 	}
 	if err := os.Rename(part, r.To); err != nil {
-		return fault.Errorf(fault.ReadOnly, "put the backup in its place: %w", err)
+		return fault.Errorf(fault.ReadOnly, "put the backup in its place: %w; what was there is now %s", err, r.Aside)
 	}
 	placed = true
 	return durable.SyncDir(filepath.Dir(r.To))
@@ -196,9 +196,10 @@ func copyFile(ctx context.Context, to io.Writer, path string) (err error) {
 // name, so that SQLite finds the log again that belongs to it. A log of the wrong
 // database would be replayed into the restored one.
 func moveAside(path string, full bool, now time.Time) (aside string, err error) {
-	to := fmt.Sprintf("%s.replaced-%s", path, now.UTC().Format(backupTime))
-	if err := unused(to); err != nil {
-		return "", err
+	stamp := fmt.Sprintf("%s.replaced-%s", path, now.UTC().Format(backupTime))
+	to := stamp
+	for n := 2; stat(to) != nil || stat(to+"-wal") != nil; n++ { // twice in a second
+		to = fmt.Sprintf("%s-%d", stamp, n)
 	}
 	if full {
 		// First: without it a start says that the database is not there, while a database

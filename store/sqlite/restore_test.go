@@ -111,6 +111,19 @@ func TestRestore(t *testing.T) {
 		want(t, "events", count(t, openAt(t, to, Options{}), "event"), 2)
 	})
 
+	t.Run("two that are replaced in one second are both kept", func(t *testing.T) {
+		from, to := backedUp(t), filepath.Join(t.TempDir(), "leasehold.db")
+		must(t, os.WriteFile(to, []byte("the first"), 0o600))
+		one, err := Restore(t.Context(), from, to, RestoreOptions{Now: now, Replace: true})
+		must(t, err)
+		two, err := Restore(t.Context(), from, to, RestoreOptions{Now: now, Replace: true})
+		must(t, err)
+		want(t, "another name", two.Aside, one.Aside+"-2")
+		b, err := os.ReadFile(one.Aside)
+		must(t, err)
+		want(t, "the first", string(b), "the first")
+	})
+
 	t.Run("a damaged database is replaced, and kept", func(t *testing.T) {
 		from, to := backedUp(t), filepath.Join(t.TempDir(), "leasehold.db")
 		must(t, os.WriteFile(to, []byte("what is left of it"), 0o600))
