@@ -101,7 +101,7 @@ func (d *demo) config(platform, program string) (*config.Config, error) {
 	c := config.Default()
 	c.Node.Name, c.Node.DataDir, c.Admin.Socket = "demo", config.Path(d.dir), config.Path(filepath.Join(d.dir, "leasehold.sock"))
 	c.Log.Level = "warn" // the story tells the rest
-	target := config.Target{Name: "program", Type: "http", URL: program, Events: []string{"*"}, Raw: true}
+	target := config.Target{Name: "program", Type: "http", URL: program, Events: []string{"*"}, Raw: true, Batch: 1}
 	target.Timeout, target.MaxAge, target.MaxAttempts = config.Duration(10*time.Second), config.Duration(time.Hour), 10
 	target.Order, target.Concurrency, target.OnFailure = "conversation", 4, "skip"
 	c.Targets = []config.Target{target}

@@ -20,7 +20,7 @@ func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.T
 			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
 			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
 			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{}, Command: t.Command, Env: map[string]channel.Text{},
-			Gzip: t.Gzip, ClientCert: string(t.ClientCert), Deny: deny,
+			Batch: t.Batch, Gzip: t.Gzip, ClientCert: string(t.ClientCert), Deny: deny,
 		}
 		if t.ClientKey.Kind != "" {
 			key, err := resolve(t.ClientKey.Kind, t.ClientKey.Name)

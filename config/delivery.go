@@ -72,8 +72,10 @@ type Target struct {
 	// Raw is false to leave the platform's own JSON out of the envelope.
 	// Default true.
 	Raw bool `toml:"raw" default:"true"`
-	// Batch is how many events one request carries.
-	Batch int `toml:"batch" later:"true"`
+	// Batch is how many events one request carries at most: of those that wait, none is
+	// waited for. Default 1: each by itself, in the form that is documented. Only of
+	// http.
+	Batch int `toml:"batch" default:"1" min:"1" max:"1000"`
 	// Gzip compresses the body of a request, from 1 KB on. Default false. Only of http.
 	Gzip bool `toml:"gzip"`
 	// Headers are sent with each request, literals or references; one whose name

@@ -84,7 +84,7 @@ via = "acme"
 			{"retention.events", c.Retention.Events.String(), "1d12h"},
 			{"target app", c.Targets[0], Target{
 				Name: "app", Type: "http", URL: "https://example.org/events?x=1", Events: []string{"*"},
-				Timeout: 30e9, MaxAge: 86400e9, MaxAttempts: 12, Order: "conversation", Concurrency: 32, OnFailure: "skip",
+				Timeout: 30e9, MaxAge: 86400e9, MaxAttempts: 12, Order: "conversation", Concurrency: 32, OnFailure: "skip", Batch: 1,
 				Headers: map[string]Value{"Authorization": {Reference: Reference{"file", dir + "/auth"}}, "X-Site": {Literal: "berlin"}},
 				Pos:     Pos{dir + "/leasehold.toml", 19, 3},
 			}},
@@ -517,7 +517,7 @@ func TestValidateOfCode(t *testing.T) {
 	c.Node.Weight = 2
 	c.Lease.TTL = Duration(-5e9)
 	c.Delivery.Targets = []string{"none"}
-	c.Targets = []Target{{Name: "a", Type: "log", URL: "http://h", Timeout: -5e9, MaxAge: 1, MaxAttempts: 1, Order: "none", Concurrency: 1, OnFailure: "hold"}}
+	c.Targets = []Target{{Name: "a", Type: "log", URL: "http://h", Timeout: -5e9, MaxAge: 1, MaxAttempts: 1, Order: "none", Concurrency: 1, OnFailure: "hold", Batch: 1}}
 	c.Installations = []Installation{{ID: "x", Type: "t"}, {ID: "x", Type: "t"}, {}}
 	err := c.Validate()
 	if err == nil {

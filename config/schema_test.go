@@ -61,7 +61,6 @@ func TestTheStructsAreTheManual(t *testing.T) {
 func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 	want := strings.Fields(`node.weight store.master_key store.poll_only
 		delivery.backlog_max delivery.on_full
-		target.batch
 		installation.interactions
 		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key
 		retention.audit tasks.key_reload.every`)

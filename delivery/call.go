@@ -11,46 +11,63 @@ import (
 
 // call makes one attempt, settles it, and returns what its goroutine does next.
 func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
+	if len(p.with) > 0 {
+		return d.callBatch(ctx, p)
+	}
 	started := time.Now()
-	if p.event == nil {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: "its event is not in the store any more"}, 0)
-	}
-	if p.tooOld != "" {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: p.tooOld}, 0)
-	}
-	body, typ, err := seal(*p.event, p.node, !p.setup.NoRaw)
-	if err != nil {
-		return d.settle(ctx, p, Result{Outcome: fatal, Reason: err.Error()}, 0)
+	v, r := sealed(p)
+	if r.Outcome == fatal {
+		return d.settle(ctx, p, r, 0)
 	}
 	limited, cancel := context.WithTimeout(ctx, p.setup.Timeout)
 	defer cancel()
 	d.mu.Lock()
 	broken := p.broken
 	p.cancel = cancel
-	attempt := p.entry.attempts + 1
+	v.Attempt = p.entry.attempts + 1
 	d.mu.Unlock()
-	r := Result{Outcome: Aborted}
+	r = Result{Outcome: Aborted}
 	if !broken {
-		r = d.deliver(limited, p, Delivery{
-			ID: p.entry.webhookID, EventID: p.event.ID, Type: typ, Installation: p.event.Installation,
-			Attempt: attempt, Replay: p.entry.replay, Envelope: body,
-		})
-	}
-	if errors.Is(limited.Err(), context.Canceled) && (r.Outcome == Broken || r.Outcome == Slow || r.Outcome == Down) {
-		r = Result{Outcome: Aborted} // a sink that does not know better
+		r = d.deliver(limited, p, v)
 	}
 	return d.settle(ctx, p, r, time.Since(started))
 }
 
-// deliver keeps a sink's panic from everybody else.
-func (d *Dispatcher) deliver(ctx context.Context, p *pick, v Delivery) (r Result) {
+// sealed is the attempt at a delivery, still without its number; or the fatal
+// result of one that dies without.
+func sealed(p *pick) (Delivery, Result) {
+	switch {
+	case p.event == nil:
+		return Delivery{}, Result{Outcome: fatal, Reason: "its event is not in the store any more"}
+	case p.tooOld != "":
+		return Delivery{}, Result{Outcome: fatal, Reason: p.tooOld}
+	}
+	body, typ, err := seal(*p.event, p.node, !p.setup.NoRaw)
+	if err != nil {
+		return Delivery{}, Result{Outcome: fatal, Reason: err.Error()}
+	}
+	return Delivery{
+		ID: p.entry.webhookID, EventID: p.event.ID, Type: typ, Installation: p.event.Installation, Replay: p.entry.replay, Envelope: body,
+	}, Result{}
+}
+
+// deliver calls a sink for one delivery.
+func (d *Dispatcher) deliver(ctx context.Context, p *pick, v Delivery) Result {
+	return d.attempt(ctx, p, func(sink Sink) Result { return sink.Deliver(ctx, v) })
+}
+
+// attempt calls a sink, and keeps its panic from everybody else.
+func (d *Dispatcher) attempt(ctx context.Context, p *pick, call func(Sink) Result) (r Result) {
 	defer func() {
 		if x := recover(); x != nil {
 			d.log.LogAttrs(ctx, slog.LevelError, "sink panicked", slog.String("target", p.target.Name), slog.Any("panic", x), slog.String("stack", string(debug.Stack())))
 			r = Result{Outcome: Broken, Reason: fmt.Sprintf("panic: %v", x)}
 		}
+		if errors.Is(ctx.Err(), context.Canceled) && (r.Outcome == Broken || r.Outcome == Slow || r.Outcome == Down) {
+			r = Result{Outcome: Aborted} // a sink that does not know better
+		}
 	}()
-	return p.setup.sink.Deliver(ctx, v)
+	return call(p.setup.sink)
 }
 
 // breakOff ends the calls of a hold.

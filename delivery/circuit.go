@@ -217,7 +217,7 @@ func (d *Dispatcher) giveBack(t *target, s setback, now instant) {
 	e.attempts = max(0, e.attempts-s.count)
 	e.back += s.count
 	if e.lane != nil {
-		if e.lane.flying == e {
+		if e.flying {
 			return // its outcome will say so
 		}
 		e.due = 0

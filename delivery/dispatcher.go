@@ -103,7 +103,8 @@ type target struct {
 	ready    fifo[*window] // those with lanes that can go
 	second   *lane         // its second entry is the next probe
 	inFlight int
-	alarm    alarm // for the next probe
+	alarm    alarm   // for the next probe
+	single   instant // no batch before
 
 	delivered, failed, dead int64
 }

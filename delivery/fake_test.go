@@ -279,11 +279,14 @@ func (f *fakeOutbox) replay(seqs ...int64) {
 // fakeSink is a target whose answers a test decides.
 type fakeSink struct {
 	answer func(ctx context.Context, d Delivery) Result // nil = taken
+	// answerBatch is the answer to a batch; nil = that to its first.
+	answerBatch func(ctx context.Context, all []Delivery) Result
 
 	mu       sync.Mutex
 	attempts []Delivery // every call, when it begins
-	taken    []string   // event ids, in the order in which they were taken
-	now, max int        // calls that run
+	batches  [][]Delivery
+	taken    []string // event ids, in the order in which they were taken
+	now, max int      // calls that run
 }
 
 func (s *fakeSink) Deliver(ctx context.Context, d Delivery) Result {
@@ -303,6 +306,43 @@ func (s *fakeSink) Deliver(ctx context.Context, d Delivery) Result {
 		s.taken = append(s.taken, d.EventID)
 	}
 	return r
+}
+
+// DeliverBatch makes it a Batcher: one answer for all.
+func (s *fakeSink) DeliverBatch(ctx context.Context, all []Delivery) Result {
+	s.mu.Lock()
+	s.attempts = append(s.attempts, all...)
+	s.batches = append(s.batches, all)
+	s.now++
+	s.max = max(s.max, s.now)
+	s.mu.Unlock()
+	r := Result{Outcome: Taken}
+	switch {
+	case s.answerBatch != nil:
+		r = s.answerBatch(ctx, all)
+	case s.answer != nil:
+		r = s.answer(ctx, all[0])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+	if r.Outcome == Taken {
+		for _, d := range all {
+			s.taken = append(s.taken, d.EventID)
+		}
+	}
+	return r
+}
+
+// sizes are the sizes of the batches that came.
+func (s *fakeSink) sizes() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []int
+	for _, b := range s.batches {
+		all = append(all, len(b))
+	}
+	return all
 }
 
 func (s *fakeSink) got() []string {

@@ -3,6 +3,8 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -101,12 +103,52 @@ func (s *httpSink) Close() error {
 
 // Deliver posts the envelope once.
 func (s *httpSink) Deliver(ctx context.Context, d Delivery) Result {
+	return s.post(ctx, d.Envelope, func(h http.Header) { s.label(h, d, time.Now()) })
+}
+
+// DeliverBatch implements Batcher: one request for all.
+func (s *httpSink) DeliverBatch(ctx context.Context, all []Delivery) Result {
+	now := time.Now()
+	return s.post(ctx, batchBody(all, now), func(h http.Header) {
+		s.label(h, Delivery{ID: batchID(all), Attempt: 1}, now)
+		h.Set("Leasehold-Batch", strconv.Itoa(len(all)))
+	})
+}
+
+// batchID names a batch by what is in it: the same events come under the same id.
+func batchID(all []Delivery) string {
+	sum := sha256.New()
+	for i := range all {
+		_, _ = io.WriteString(sum, all[i].ID+"\n") // a hash takes all
+	}
+	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// batchBody is an envelope of envelopes, each with its id in front.
+func batchBody(all []Delivery, now time.Time) []byte {
+	size := 0
+	for i := range all {
+		size += len(all[i].Envelope) + len(all[i].ID) + 32
+	}
+	b := append(make([]byte, 0, size+64), `{"type":"batch","timestamp":"`+stamp(now)+`","data":[`...)
+	for i := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"webhook_id":"`+all[i].ID+`",`...)
+		b = append(b, all[i].Envelope[len("{"):]...)
+	}
+	return append(b, "]}"...)
+}
+
+// post makes one request.
+func (s *httpSink) post(ctx context.Context, body []byte, label func(http.Header)) Result {
 	connected := false // to whom the call was sent last
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { connected = false },
 		GotConn: func(httptrace.GotConnInfo) { connected = true },
 	})
-	body, encoding := d.Envelope, ""
+	encoding := ""
 	if s.gzip && len(body) >= gzipMin {
 		body, encoding = zip(body), "gzip"
 	}
@@ -114,7 +156,7 @@ func (s *httpSink) Deliver(ctx context.Context, d Delivery) Result {
 	if err != nil { // New has parsed the same address
 		return Result{Outcome: Refused, Reason: "the address of the target cannot be used", NextStep: stepAddress}
 	}
-	s.label(req.Header, d, time.Now())
+	label(req.Header)
 	if encoding != "" {
 		req.Header.Set("Content-Encoding", encoding)
 	}

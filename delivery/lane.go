@@ -39,19 +39,21 @@ type entry struct {
 	probes    int    // failures as a probe
 	event     *Event // read ahead; nil = not
 	pick      *pick  // in flight; nil = not
+	flying    bool   // in flight, until its target was judged
+	alone     bool   // was in a batch that was not taken: it goes by itself
 }
 
 // lane is a row of deliveries that go one at a time, in order of seq.
 type lane struct {
 	window  *window
 	key     laneKey
-	entries []*entry // waiting, in order; the one in flight is not among them
-	flying  *entry
-	cut     int64  // rows from here on are not in memory; 0 = all are
-	refused uint64 // the pass that had no room for one of its rows
-	ready   bool   // stands in its window's queue
-	dying   bool   // stands in the dispatcher's queue of those whose head is too old
-	alarm   alarm  // for when the head is due
+	entries []*entry // waiting, in order; what is in flight is not among them
+	flying  *entry   // the first of those in flight, of a batch there may be several; nil = none
+	cut     int64    // rows from here on are not in memory; 0 = all are
+	refused uint64   // the pass that had no room for one of its rows
+	ready   bool     // stands in its window's queue
+	dying   bool     // stands in the dispatcher's queue of those whose head is too old
+	alarm   alarm    // for when the head is due
 }
 
 // insert puts e where its seq belongs: at the end, but for one that comes back.

@@ -28,8 +28,10 @@ type pick struct {
 	entry  *entry
 	event  *Event // nil: the store does not have it
 	probe  bool
-	second bool   // a probe with what stands behind the lane's head
-	tooOld string // it dies of age, with this reason, and is fetched only to say of what event
+	second bool    // a probe with what stands behind the lane's head
+	with   []*pick // the others of its batch
+	rides  bool    // goes with the call of another
+	tooOld string  // it dies of age, with this reason, and is fetched only to say of what event
 
 	broken bool               // Drop broke it off
 	cancel context.CancelFunc // nil before the call
@@ -81,9 +83,10 @@ func (d *Dispatcher) pick(now instant) []*pick {
 		l.check(now)
 		l.window.hold.tidy(l.window)
 	}
-	for idle := 0; idle < len(d.order) && len(picks) < fetchMax; d.turn++ {
+	for idle, n := 0, len(picks); idle < len(d.order) && n < fetchMax; d.turn++ {
 		if p := d.choose(d.order[d.turn%len(d.order)], now); p != nil {
 			picks, idle = append(picks, p), 0
+			n += 1 + len(p.with)
 		} else {
 			idle++
 		}
@@ -110,7 +113,11 @@ func (d *Dispatcher) choose(t *target, now instant) *pick {
 		return nil
 	}
 	t.probing = probe
-	return d.fly(&pick{lane: l, probe: probe}, 0)
+	p := d.fly(&pick{lane: l, probe: probe}, 0)
+	if !probe && t.Batch > 1 {
+		d.gather(p, now)
+	}
+	return p
 }
 
 // next takes the next lane that can go out of the queues: the windows in turn,
@@ -142,6 +149,9 @@ func (t *target) next(now instant) *lane {
 func (d *Dispatcher) follow(t *target, now instant) *pick {
 	if !d.sends(now) || t.state != Closed || !t.room(d) || len(d.order) > 1 && d.inFlight >= d.total/2 {
 		return nil // the last: another target may want the place
+	}
+	if t.Batch > 1 {
+		return nil // it may go with others
 	}
 	l := t.next(now)
 	if l == nil {
@@ -183,16 +193,32 @@ func (d *Dispatcher) fly(p *pick, i int) *pick {
 	p.entry = l.take(i)
 	p.event = p.entry.event
 	d.forget(p.entry)
-	l.flying = p.entry
-	p.entry.pick = p
+	if l.flying == nil {
+		l.flying = p.entry
+	}
+	p.entry.pick, p.entry.flying = p, true
 	p.hold.work(p.row(), p.entry)
-	p.target.inFlight++
-	p.setup.calls++
-	d.inFlight++
+	if !p.rides {
+		p.target.inFlight++
+		p.setup.calls++
+		d.inFlight++
+	}
 	d.alarms.stop(&l.alarm)
 	p.hold.refill(l)
 	return p
 }
+
+// crews are picks with those that ride with them.
+func crews(picks []*pick) []*pick {
+	all := picks[:len(picks):len(picks)]
+	for _, p := range picks {
+		all = append(all, p.with...)
+	}
+	return all
+}
+
+// ashore tells the lane that the flight is over.
+func (p *pick) ashore() { p.lane.flying, p.entry.flying = nil, false }
 
 func (p *pick) row() row { return row{p.entry.seq, p.target.Name} }
 
@@ -201,7 +227,7 @@ func (p *pick) row() row { return row{p.entry.seq, p.target.Name} }
 func (d *Dispatcher) missing(picks []*pick) []int64 {
 	var seqs []int64
 	room := (aheadBytes - d.ahead) / d.largest
-	for _, p := range picks {
+	for _, p := range crews(picks) {
 		if p.event != nil {
 			continue
 		}
@@ -242,10 +268,15 @@ func (d *Dispatcher) fetch(ctx context.Context, picks []*pick, seqs []int64) boo
 	} else if err == nil {
 		d.unread = 0
 	}
-	for _, p := range picks {
+	everybody := crews(picks)
+	for _, p := range everybody {
 		if err != nil {
 			d.land(p)
-			p.lane.flying = nil
+			p.ashore()
+		}
+	}
+	for _, p := range everybody {
+		if err != nil {
 			d.putBack(p)
 			continue
 		}

@@ -123,7 +123,7 @@ func (d *Dispatcher) welcome(t *target) {
 // It returns what to close, after the lock.
 func (d *Dispatcher) replace(t *target, s *setup) []io.Closer {
 	was, now := t.setup, now()
-	t.setup = s
+	t.setup, t.single = s, 0
 	d.alarms.stop(&t.alarm)
 	t.health, t.second = health{}, nil
 	d.shift(t, circuit{state: Closed, since: now})

@@ -20,18 +20,12 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 	now := now()
 	var says []func()
 	counts := false
-	switch {
-	case r.Outcome == fatal:
-	case p.setup.retired: // it says nothing of what the target is now
-		if counts = r.Outcome == Taken; !counts {
-			r = Result{Outcome: Aborted}
-		}
-	default:
+	if r.Outcome != fatal {
 		var say func()
-		counts, say = d.judge(ctx, p, r, now)
+		r, counts, say = d.verdict(ctx, p, r, now)
 		says = append(says, say)
 	}
-	p.lane.flying = nil
+	p.ashore()
 	if !p.hold.gone {
 		says = append(says, d.decide(ctx, p, r, counts, took, now))
 	}
@@ -51,13 +45,28 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 	return next
 }
 
+// verdict is what a result counts for, now that it is there.
+func (d *Dispatcher) verdict(ctx context.Context, p *pick, r Result, now instant) (counted Result, counts bool, say func()) {
+	if !p.setup.retired {
+		counts, say = d.judge(ctx, p, r, now)
+		return r, counts, say
+	}
+	if r.Outcome == Taken { // it says nothing of what the target is now
+		return r, true, nil
+	}
+	return Result{Outcome: Aborted}, false, nil
+}
+
 // land takes a dispatch out of the counts. Its lane is told after the target was
 // judged.
 func (d *Dispatcher) land(p *pick) {
+	p.entry.pick = nil
+	if p.rides {
+		return
+	}
 	p.target.inFlight--
 	d.inFlight--
 	d.ended(p.setup)
-	p.entry.pick = nil
 	if p.probe && !p.setup.retired {
 		p.target.probing = false
 	}

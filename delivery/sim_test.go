@@ -53,6 +53,7 @@ type world struct {
 	sinks map[string]*fakeSink
 	calm  atomic.Bool
 
+	batch    int  // of the targets, as they stand in the config
 	immortal bool // no process dies and no lease changes hands
 }
 
@@ -94,8 +95,8 @@ func (w *world) answer(badTill *atomic.Int64) func(context.Context, Delivery) Re
 // targets are the two as they stand in the config.
 func (w *world) targets() []Target {
 	return []Target{
-		{Name: "hold", Sink: w.sinks["hold"], OnFailure: Hold, MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4},
-		{Name: "skip", Sink: w.sinks["skip"], MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4},
+		{Name: "hold", Sink: w.sinks["hold"], OnFailure: Hold, MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4, Batch: w.batch},
+		{Name: "skip", Sink: w.sinks["skip"], MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4, Batch: w.batch},
 	}
 }
 
@@ -111,7 +112,7 @@ func (w *world) change(n *node) {
 		if w.chance(0.2) {
 			t.Order = PerInstallation
 		}
-		t.Concurrency = 1 + w.n(4)
+		t.Concurrency, t.Batch = 1+w.n(4), w.n(2)*w.n(6)
 	}
 	if w.chance(0.3) {
 		i := w.n(len(targets))
@@ -142,6 +143,12 @@ func (s *closingSink) Deliver(ctx context.Context, d Delivery) Result {
 	s.enter(1)
 	defer s.enter(-1)
 	return s.fakeSink.Deliver(ctx, d)
+}
+
+func (s *closingSink) DeliverBatch(ctx context.Context, all []Delivery) Result {
+	s.enter(1)
+	defer s.enter(-1)
+	return s.fakeSink.DeliverBatch(ctx, all)
 }
 
 func (s *closingSink) Close() error {
@@ -243,7 +250,9 @@ func (w *world) judge() {
 }
 
 // disorder lists the events that were first taken after a later one of their conversation.
-func disorder(box *fakeOutbox, taken []string) (faults []string) {
+func disorder(box *fakeOutbox, taken []string) []string { return disorderOf(box, "hold", taken) }
+
+func disorderOf(box *fakeOutbox, target string, taken []string) (faults []string) {
 	last, seen := map[laneKey]int64{}, map[string]bool{}
 	for _, id := range taken {
 		if seen[id] {
@@ -252,7 +261,7 @@ func disorder(box *fakeOutbox, taken []string) (faults []string) {
 		seen[id] = true
 		var seq int64
 		_, _ = fmt.Sscanf(id, "evt_%d", &seq)
-		x := box.row(seq, "hold")
+		x := box.row(seq, target)
 		key := keyOf(&x.Item, PerConversation)
 		key.installation += x.lease
 		if seq < last[key] {
@@ -264,10 +273,10 @@ func disorder(box *fakeOutbox, taken []string) (faults []string) {
 }
 
 // simulate lets a world go on for some steps, then waits until all is calm.
-func simulate(t *testing.T, seed uint64, steps int, immortal bool) (events, again int) {
+func simulate(t *testing.T, seed uint64, steps int, immortal bool) (events, again, batches int) {
 	t.Helper()
 	w := &world{
-		t: t, rng: rand.New(rand.NewPCG(seed, 7)), box: newOutbox(), where: map[string]*node{}, immortal: immortal,
+		t: t, rng: rand.New(rand.NewPCG(seed, 7)), box: newOutbox(), where: map[string]*node{}, immortal: immortal, batch: int(seed%3) * 4,
 		sinks: map[string]*fakeSink{"hold": {}, "skip": {}},
 	}
 	w.box.lag = func() time.Duration { return time.Duration(w.n(4)*w.n(15)) * time.Millisecond }
@@ -291,30 +300,31 @@ func simulate(t *testing.T, seed uint64, steps int, immortal bool) (events, agai
 	w.judge()
 	for _, s := range w.sinks {
 		again += len(s.got()) - int(w.box.last())
+		batches += len(s.sizes())
 	}
 	for _, n := range w.nodes {
 		n.end()
 	}
-	return int(w.box.last()), again
+	return int(w.box.last()), again, batches
 }
 
 func TestSimulation(t *testing.T) {
 	const seeds, steps = 60, 600
-	events, again := 0, 0
+	events, again, batches := 0, 0, 0
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d: nothing is lost, out of order, or under two ids", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n, m := simulate(t, seed, steps, false)
-				events, again = events+n, again+m
+				n, m, b := simulate(t, seed, steps, false)
+				events, again, batches = events+n, again+m, batches+b
 			})
 		})
 		t.Run(fmt.Sprintf("seed %d: nothing is delivered twice while we live", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { simulate(t, seed, steps, true) })
 		})
 	}
-	t.Logf("%d events to two targets, %d deliveries repeated", events, again)
-	if again == 0 {
-		t.Errorf("got %d repeated deliveries, want a simulation that meets some", again)
+	t.Logf("%d events to two targets, %d deliveries repeated, %d batches", events, again, batches)
+	if again == 0 || batches == 0 {
+		t.Errorf("got %d repeated deliveries and %d batches, want a simulation that meets some", again, batches)
 	}
 }
 

@@ -14,6 +14,14 @@ type Sink interface {
 	Deliver(ctx context.Context, d Delivery) Result
 }
 
+// Batcher is a Sink that can bring several deliveries with one call.
+type Batcher interface {
+	Sink
+	// DeliverBatch makes one attempt for all of them, in their order; they are taken as
+	// a whole or not at all. It keeps to what Deliver promises.
+	DeliverBatch(ctx context.Context, all []Delivery) Result
+}
+
 // Delivery is one attempt to bring one event to one target.
 type Delivery struct {
 	ID           string // stable over attempts, restarts and replays: the idempotency key

@@ -101,12 +101,14 @@ func (w *window) add(s *TargetStats) {
 			s.Oldest = t
 		}
 	}
+	for _, e := range w.hold.busy {
+		if e.flying && e.lane.window == w {
+			s.Waiting++
+			oldest(e)
+		}
+	}
 	for _, l := range w.lanes {
 		s.More = s.More || l.cut != 0
-		if l.flying != nil {
-			s.Waiting++
-			oldest(l.flying)
-		}
 		if len(l.entries) > 0 {
 			oldest(l.entries[0])
 		}

@@ -29,6 +29,7 @@ const (
 	stepDenied      = "correct the target's url, or take the range out of delivery.deny_cidrs"
 	stepGzip        = "let the program take Content-Encoding: gzip, or write gzip = false"
 	stepCommand     = "install the program, or let Leasehold's user run it; else correct the target's command"
+	stepBatch       = "nothing, if only some events fail: they go one by one meanwhile; else let the program take batches, or write batch = 1"
 	stepLater       = "see what the program waits for; what waits is delivered when it ends with 0 again"
 	stepLong        = "let the program end sooner, or raise the target's timeout"
 	stepNameless    = "add the target to the config, or drop what waits: leasehold deliveries drop --state pending --target "

@@ -63,6 +63,7 @@ type Target struct {
 	Order       Order         // conversation
 	Concurrency int           // calls at the same time; 32
 	OnFailure   OnFailure     // skip
+	Batch       int           // events in one request, at most, if its sink is a Batcher; 1
 	NoRaw       bool          // leave out what the platform itself sent
 
 	Headers map[string]channel.Text // sent with each call; http only
@@ -100,6 +101,7 @@ func (t Target) withDefaults() Target {
 	t.MaxAge = orDefault(t.MaxAge, DefaultMaxAge)
 	t.MaxAttempts = orDefault(t.MaxAttempts, DefaultMaxAttempts)
 	t.Concurrency = orDefault(t.Concurrency, DefaultConcurrency)
+	t.Batch = orDefault(t.Batch, 1)
 	t.Order = orDefault(t.Order, PerConversation)
 	t.OnFailure = orDefault(t.OnFailure, Skip)
 	if len(t.Events) == 0 {
@@ -149,7 +151,7 @@ func (t Target) check() error {
 			fault(key, "must be positive (got %s)", d)
 		}
 	}
-	for key, n := range map[string]int{"max_attempts": t.MaxAttempts, "concurrency": t.Concurrency} {
+	for key, n := range map[string]int{"max_attempts": t.MaxAttempts, "concurrency": t.Concurrency, "batch": t.Batch} {
 		if n < 0 {
 			fault(key, "must be positive (got %d)", n)
 		}
