@@ -60,7 +60,10 @@ func (v *validator) alien(t *Target, s spot) {
 		{"url", "http", t.URL != ""},
 		{"headers", "http", len(t.Headers) > 0},
 		{"ca_file", "http", t.CAFile != ""},
-		{"batch", "http", t.Batch > 1}, {"gzip", "http", t.Gzip}, {"client_cert", "http", t.ClientCert != ""}, {"client_key", "http", t.ClientKey.Kind != ""},
+		{"batch", "http", t.Batch > 1},
+		{"gzip", "http", t.Gzip},
+		{"client_cert", "http", t.ClientCert != ""},
+		{"client_key", "http", t.ClientKey.Kind != ""},
 		{"command", "command", t.Command != nil},
 		{"env", "command", len(t.Env) > 0},
 	} {

@@ -17,9 +17,9 @@ import (
 )
 
 // backlog lets n events of some conversations wait, and holds their lease.
-func backlog(b *bench, n, conversations int, target string) {
+func backlog(b *bench, n, conversations int) {
 	for i := range n {
-		b.box.say("a", fmt.Sprint("C", i%conversations), target)
+		b.box.say("a", fmt.Sprint("C", i%conversations), "app")
 	}
 	b.hold("a")
 }
@@ -33,7 +33,7 @@ func TestBatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &fakeSink{}
 				b := start(t, newOutbox(), Options{}, Target{Name: "app", Sink: sink, Batch: 10, Concurrency: 1, Order: c.order})
-				backlog(b, 100, c.conversations, "app")
+				backlog(b, 100, c.conversations)
 				time.Sleep(time.Second)
 				same(t, "delivered", b.box.count("app", Delivered), 100)
 				if sizes := sink.sizes(); len(sizes) != 10 || slices.Max(sizes) != 10 {
@@ -86,7 +86,7 @@ func TestBatch(t *testing.T) {
 			}
 			var book logbook
 			b := start(t, newOutbox(), Options{Log: book.logger()}, Target{Name: "app", Sink: sink, Batch: 10, Concurrency: 1, Order: Unordered})
-			backlog(b, 40, 4, "app")
+			backlog(b, 40, 4)
 			time.Sleep(2 * time.Second)
 			same(t, "delivered", b.box.count("app", Delivered), 39)
 			same(t, "attempts of the bad one", b.box.row(5, "app").Attempts, 1)
@@ -119,7 +119,7 @@ func TestBatch(t *testing.T) {
 				return Result{Outcome: Taken}
 			}}
 			b := start(t, newOutbox(), Options{}, Target{Name: "app", Sink: sink, Batch: 10, Concurrency: 1})
-			backlog(b, 50, 50, "app")
+			backlog(b, 50, 50)
 			time.Sleep(time.Second / 2)
 			same(t, "state", b.Stats().Targets[0].State, Open)
 			same(t, "waiting", b.Stats().Targets[0].Waiting, 50)
@@ -191,7 +191,7 @@ func TestBatch(t *testing.T) {
 				return Result{Outcome: Aborted}
 			}}
 			b := start(t, newOutbox(), Options{}, Target{Name: "app", Sink: sink, Batch: 10})
-			backlog(b, 10, 2, "app")
+			backlog(b, 10, 2)
 			time.Sleep(time.Second)
 			b.Drop(t.Context(), b.box.term("a"))
 			same(t, "waiting", len(b.box.waiting()), 10)
@@ -206,7 +206,7 @@ func TestBatch(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &fakeSink{answerBatch: func(context.Context, []Delivery) Result { panic("no") }}
 			b := start(t, newOutbox(), Options{}, Target{Name: "app", Sink: sink, Batch: 10, Concurrency: 1})
-			backlog(b, 10, 10, "app")
+			backlog(b, 10, 10)
 			time.Sleep(time.Second)
 			same(t, "delivered one by one", b.box.count("app", Delivered), 10)
 		})

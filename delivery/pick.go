@@ -210,7 +210,7 @@ func (d *Dispatcher) fly(p *pick, i int) *pick {
 
 // crews are picks with those that ride with them.
 func crews(picks []*pick) []*pick {
-	all := picks[:len(picks):len(picks)]
+	all := slices.Clip(picks)
 	for _, p := range picks {
 		all = append(all, p.with...)
 	}

@@ -25,7 +25,7 @@ func TestSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 		socket, seen, err := unixurl.Split(u)
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Error()
 		} else {
