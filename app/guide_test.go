@@ -105,7 +105,7 @@ func guideScript(t *testing.T, path, text string) (script string, steps int) {
 			part := fmt.Sprintf("part%d.toml", steps)
 			fmt.Fprintf(&archive, "-- %s --\n%s", part, body)
 			redirect := map[string]string{"file": ">", "append": ">>"}[word]
-			fmt.Fprintf(&lines, "exec sh -c 'cat %s %s%s'\n", part, redirect, name)
+			fmt.Fprintf(&lines, "exec sh -c 'cat $WORK/%s %s%s'\n", part, redirect, name)
 		default:
 			steps++
 			step := fmt.Sprintf("step%d.sh", steps)
@@ -116,11 +116,11 @@ func guideScript(t *testing.T, path, text string) (script string, steps int) {
 			fmt.Fprintf(&archive, "-- %s --\n%s", step, body)
 			switch {
 			case how == "&":
-				fmt.Fprintf(&lines, "exec sh -eu %s &step%d&\n", step, steps)
+				fmt.Fprintf(&lines, "exec sh -eu $WORK/%s &step%d&\n", step, steps)
 			case how == "":
-				fmt.Fprintf(&lines, "exec sh -eu %s\n", step)
+				fmt.Fprintf(&lines, "exec sh -eu $WORK/%s\n", step)
 			default:
-				fmt.Fprintf(&lines, "%s sh -eu %s\n", how, step)
+				fmt.Fprintf(&lines, "%s sh -eu $WORK/%s\n", how, step)
 			}
 		}
 		how = ""
@@ -149,7 +149,7 @@ func cmdLet(ts *testscript.TestScript, neg bool, args []string) {
 	if found == "" {
 		ts.Fatalf("the last command did not print %s", args[1])
 	}
-	steps, err := filepath.Glob(ts.MkAbs("step*.sh"))
+	steps, err := filepath.Glob(filepath.Join(ts.Getenv("WORK"), "step*.sh"))
 	ts.Check(err)
 	for _, step := range steps {
 		text := strings.ReplaceAll(ts.ReadFile(step), args[0], found)

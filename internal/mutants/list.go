@@ -77,17 +77,19 @@ var mutants = []mutant{
 
 	// From the platform to the disk, and on to the program.
 	{name: "an acknowledgement of what was not stored", file: "channel/inbox.go", old: "err != nil && !errors.Is(err, ErrTooLarge) {", new: "false {",
-		pkg: "./channel/websocket", run: "TestAFailedCommit|TestSuite"},
+		pkg: "./channel/websocket", run: "TestAFailedCommit"},
+	{name: "an acknowledgement before the commit", file: "channel/inbox.go", old: "	// The backend bounds the commit and the kill ends it: no context of ours does.\n", new: "	for _, h := range group {\n		if h.ack != nil {\n			_ = h.ack()\n		}\n	}\n",
+		pkg: "./channel/websocket", run: "TestNothingIsAcknowledged"},
 	{name: "a delivered mark that is not kept", file: "delivery/settle.go", old: "m.State, m.Error = Delivered, \"\"", new: "m.State, m.Error = Pending, \"\"",
 		pkg: "./delivery", run: deliveryTests},
 	{name: "attempts that an outage used up, not given back", file: "delivery/circuit.go", old: "		d.giveBack(t, s, now)\n", new: "		_ = s\n",
 		pkg: "./delivery", run: deliveryTests},
 	{name: "an event that comes back behind its successors", file: "delivery/lane.go", old: "for i > 0 && l.entries[i-1].seq > e.seq {", new: "for false {",
 		pkg: "./delivery", run: deliveryTests},
-	{name: "a shutdown that counts as an attempt", file: "delivery/circuit.go", old: "	case r.Outcome == Aborted:\n		if p.probe {\n			d.ring(d.dispatch)\n		}\n		return false, nil\n", new: "	case r.Outcome == Aborted:\n		return true, nil\n",
+	{name: "a lane that goes on where it should hold", file: "delivery/dispatcher.go", old: "t.OnFailure == Skip && e.attempts", new: "e.attempts",
 		pkg: "./delivery", run: deliveryTests},
-	{name: "a call before the outcome of the last one is stored", file: "delivery/lane.go", old: "len(l.entries) > 0 && !l.entries[0].marking && l.entries[0].due <= now", new: "len(l.entries) > 0 && l.entries[0].due <= now",
-		pkg: "./delivery", run: deliveryTests},
+	{name: "a target's own time to come back, ignored", file: "delivery/circuit.go", old: "t.probeAt = max(t.probeAt, now.add(toldWait(r.After, d.random)))", new: "_ = now",
+		pkg: "./delivery", run: deliveryTests + "|TestRetryAfter"},
 	{name: "an outcome stored for a lease that was dropped", file: "delivery/marker.go", old: "slices.DeleteFunc(d.outcomes, func(o *outcome) bool { return o.hold == h })", new: "slices.DeleteFunc(d.outcomes, func(*outcome) bool { return false })",
 		pkg: "./delivery", run: deliveryTests},
 }

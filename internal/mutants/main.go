@@ -87,7 +87,7 @@ func (m mutant) try(ctx context.Context) (string, error) {
 	defer clean()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	args := append([]string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", within.String(), "-run", m.run}, m.pkg)
+	args := append([]string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", hung.String(), "-run", m.run}, m.pkg)
 	args = append(args, m.args...)
 	c := exec.CommandContext(ctx, "go", args...)
 	var said bytes.Buffer
@@ -103,17 +103,24 @@ func (m mutant) try(ctx context.Context) (string, error) {
 	if found := failed.FindAllStringSubmatch(said.String(), -1); found != nil {
 		return "`" + found[len(found)-1][1] + "`", nil
 	}
+	if found := waited.FindSubmatch(said.Bytes()); found != nil {
+		return fmt.Sprintf("`%s`, which waits for ever", found[1]), nil
+	}
 	return "", fmt.Errorf("no test says why: %s", firstLine(said.String()))
 }
 
-// within bounds the tests of one mutant: one that makes them hang was not noticed.
-const within = 5 * time.Minute
+// hung is when a test that waits for what a mutant took away is taken to have
+// noticed; within bounds the compiler, too.
+const hung, within = 2 * time.Minute, 5 * time.Minute
 
 // unbuilt is what go test says of a source that does not compile.
 var unbuilt = regexp.MustCompile(`\[(build|setup) failed\]`)
 
 // failed is the name of a test that failed; the last of them is the innermost.
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// waited is the name of a test that was at work when the time was up.
+var waited = regexp.MustCompile(`running tests:\n\s*(\S+)`)
 
 // overlay writes the changed file, and the file that tells the compiler of it.
 func (m mutant) overlay() (file string, clean func(), err error) {
