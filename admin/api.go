@@ -102,6 +102,9 @@ type Options struct {
 	Version  Version
 	// FingerprintKey is made from the store's id. See channel.Config.Fingerprint.
 	FingerprintKey []byte
+	// AppliedOnce: the file's installations were applied to an empty store once, and
+	// whoever wants to may change them. Without it the file owns them.
+	AppliedOnce bool
 	// Declared says where the config file declares an installation (FILE:LINE);
 	// "" = it does not.
 	Declared func(id string) string

@@ -236,7 +236,7 @@ func (a *API) absent(ctx context.Context, id string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for installation: %w", err)
-	case row.Source == SourceFile:
+	case a.fileOwns(row):
 		return a.owned(row)
 	default:
 		return fault.Errorf(fault.Conflict, "installation %s exists at revision %d; replace it with If-Match: \"%d\" (leasehold installations put --revision %d)", id, row.Revision, row.Revision, row.Revision)
@@ -249,11 +249,14 @@ func (a *API) editable(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("look for installation: %w", err)
 	}
-	if row.Source == SourceFile {
+	if a.fileOwns(row) {
 		return a.owned(row)
 	}
 	return nil
 }
+
+// fileOwns reports whether a start makes the row what the file says.
+func (a *API) fileOwns(row Installation) bool { return row.Source == SourceFile && !a.o.AppliedOnce }
 
 func (a *API) owned(row Installation) error {
 	where := a.o.Declared(row.ID)

@@ -28,7 +28,7 @@ type View struct {
 // the holder stored, else what follows from nobody holding it.
 func (a *API) view(i Installation, live map[string]Status) View {
 	v := View{Installation: i}
-	if i.Source == SourceFile {
+	if a.fileOwns(i) {
 		v.Declared = a.o.Declared(i.ID)
 	}
 	now, held := live[i.ID]

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,7 +16,6 @@ import (
 	"leasehold/config"
 	"leasehold/internal/fault"
 	"leasehold/store"
-	"leasehold/store/sqlite"
 )
 
 func (p *program) checkCommand() *cobra.Command {
@@ -112,7 +109,9 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 		r.Warnings = append(r.Warnings, err.Error())
 		return r, nil
 	}
-	return r, p.compare(ctx, c, types, &r)
+	url := r.Store
+	r.Store = store.Shown(url)
+	return r, p.compare(ctx, c, types, url, &r)
 }
 
 // together are the faults of all errs, sorted by their place; an error that is none
@@ -174,30 +173,25 @@ func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
 }
 
 // compare fills in what a start would change, when the store can be read.
-func (p *program) compare(ctx context.Context, c *config.Config, types *channel.Types, r *report) error {
+func (p *program) compare(ctx context.Context, c *config.Config, types *channel.Types, url string, r *report) error {
 	want, _, err := wanted(c, types, fingerprintKey(c))
 	if err != nil {
 		return err
 	}
-	path, err := store.Path(r.Store)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	s, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
+	have, there, err := p.stored(ctx, c, url)
 	if err != nil {
 		r.Warnings = append(r.Warnings, err.Error())
-		return nil
 	}
-	defer func() { _ = s.Close() }() // read only
-	have, err := s.Installations(ctx)
-	if err != nil {
-		r.Warnings = append(r.Warnings, err.Error())
+	if err != nil || !there {
 		return nil
 	}
 	r.Changes = &changes{}
+	if store.Shared(url) && len(have) > 0 { // a start applies nothing
+		if d := unlike(want, have); d.any() {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the store has its own installations, and those of the file are not applied: %d are only in the file, %d are different", len(d.Added), len(d.Changed)))
+		}
+		return nil
+	}
 	r.Changes.Added, r.Changes.Changed, r.Changes.Removed = differences(want, have)
 	for _, h := range have {
 		if d := declared(c, h.ID); h.Source == admin.SourceAPI && d != "" {
@@ -205,6 +199,20 @@ func (p *program) compare(ctx context.Context, c *config.Config, types *channel.
 		}
 	}
 	return nil
+}
+
+// stored are the installations of the store that url names; false: there is none.
+func (p *program) stored(ctx context.Context, c *config.Config, url string) (have []admin.Installation, there bool, err error) {
+	s, err := p.openToRead(ctx, c, url, slog.New(slog.DiscardHandler))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	defer func() { _ = s.Close() }() // read only
+	have, err = s.Installations(ctx)
+	return have, err == nil, err
 }
 
 // unresolved lists the references that have no value here, each with its place.

@@ -15,6 +15,7 @@ import (
 	"leasehold/config"
 	"leasehold/internal/child"
 	"leasehold/internal/fault"
+	"leasehold/internal/identity"
 	"leasehold/store"
 	"leasehold/store/sqlite"
 )
@@ -56,9 +57,30 @@ func (p *program) prepare(ctx context.Context, c *config.Config, log *slog.Logge
 	return err
 }
 
-// claimStore opens the store for this process alone. While another process holds
-// it, this one is passive: it says who that is, answers on a socket of its own, and
-// takes over as soon as the other one ends, however it ends.
+// claimFolder makes this process the only one of its identity, where it is not the
+// store that does: one that several nodes share tells them apart by that.
+func (p *program) claimFolder(c *config.Config, resolve channel.Resolver) (release func() error, err error) {
+	url, err := c.StoreURL(config.Resolver(resolve))
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err)
+	}
+	if !store.Shared(url) {
+		return func() error { return nil }, nil
+	}
+	return identity.Lock(string(c.Node.DataDir))
+}
+
+// storeOptions are how every command opens the store.
+func (p *program) storeOptions(c *config.Config, log *slog.Logger) store.Options {
+	return store.Options{
+		DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Backups: backupsDir(c),
+		PollOnly: c.Store.PollOnly, RenewTimeout: c.Lease.AttemptTimeout.Std(), Log: log,
+	}
+}
+
+// claimStore opens the store. A file is opened for this process alone: while another
+// process holds it, this one is passive: it says who that is, answers on a socket of
+// its own, and takes over as soon as the other one ends, however it ends.
 func (p *program) claimStore(ctx context.Context, c *config.Config, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (store.Store, error) {
 	url, err := c.StoreURL(config.Resolver(resolve))
 	if err != nil {
@@ -66,10 +88,7 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 	}
 	for waited, restored := false, false; ; {
 		began := time.Now()
-		s, err := store.Open(ctx, url, store.Options{
-			DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS,
-			Backups: backupsDir(c), Log: log,
-		})
+		s, err := store.Open(ctx, url, p.storeOptions(c, log))
 		var locked *sqlite.LockedError
 		switch {
 		case err == nil:

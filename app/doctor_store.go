@@ -21,6 +21,9 @@ func checkStore(ctx context.Context, x *patient) []finding {
 	if err != nil {
 		return []finding{{"store", warn, err.Error(), "look whether the service has it: this shell need not"}}
 	}
+	if store.Shared(url) {
+		return []finding{checkServer(ctx, x, url)}
+	}
 	if x.path, err = store.Path(url); err != nil {
 		return []finding{{"store", fail, err.Error(), "set store.url"}}
 	}
@@ -40,6 +43,23 @@ func checkStore(ctx context.Context, x *patient) []finding {
 		all = append(all, checkLog(p, held), checkBackups(x.config.Tasks.Backup, newest, time.Now()))
 	}
 	return all
+}
+
+// checkServer opens a database that nodes share, as a start does.
+func checkServer(ctx context.Context, x *patient, url string) finding {
+	s, err := store.Open(ctx, url, store.Options{PollOnly: x.config.Store.PollOnly, Existing: true})
+	switch {
+	case err == nil:
+		defer func() { _ = s.Close() }() // it only looked
+		nodes, err := s.Nodes(ctx)
+		if err != nil {
+			return finding{"store", fail, err.Error(), "see what it says"}
+		}
+		return finding{"store", fine, fmt.Sprintf("%s answers, %d nodes are up", store.Shown(url), len(nodes)), ""}
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // an older schema, or none yet
+		return finding{"store", warn, err.Error(), "start leasehold, which brings it up to date"}
+	}
+	return finding{"store", fail, err.Error(), "see what it says"}
 }
 
 // newestBackup is the newest dated backup of this box; nil = there is none.

@@ -121,7 +121,7 @@ type box struct {
 	log    *slog.Logger
 	types  *channel.Types
 	url    string // of the store
-	path   string // of its file
+	path   string // of its file; "" = it is a server's
 	owner  sqlite.Owner
 	held   bool // by owner
 }
@@ -136,6 +136,9 @@ func (p *program) box(c *config.Config) (*box, error) {
 	if b.url, err = c.StoreURL(config.Resolver(resolve)); err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)
 	}
+	if store.Shared(b.url) {
+		return b, nil
+	}
 	if b.path, err = store.Path(b.url); err != nil {
 		return nil, err
 	}
@@ -147,20 +150,22 @@ func (p *program) box(c *config.Config) (*box, error) {
 // running program holds, for reading beside whoever may hold it.
 func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context.Context, *admin.Client) error) (err error) {
 	c, log, url, path := b.config, b.log, b.url, b.path
-	o := admin.Options{Types: b.types, Mode: admin.Stopped, Log: log}
+	o := admin.Options{Types: b.types, Mode: admin.Stopped, AppliedOnce: store.Shared(url), Log: log}
 	if b.held {
 		o.Mode, o.Holder = admin.Unreachable, holder(b.owner)
 	}
 	switch {
 	case n != reading && o.Mode == admin.Unreachable:
 		return fault.Errorf(fault.Busy, "%s holds the store and does not answer on %s; wait until it is up, or stop it", o.Holder, c.Admin.Socket)
+	case n == copying && store.Shared(url):
+		return fault.Errorf(fault.Invalid, "the store is a server's, which has its own tools for that; see pg_dump")
 	case n == copying && absent(path):
 		return notRunning("there is no store " + path + " yet")
 	case n != reading:
 		if err := makeDataDir(c); err != nil {
 			return err
 		}
-		s, err := store.Open(ctx, url, store.Options{DataDir: string(c.Node.DataDir), Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Backups: backupsDir(c), Log: log})
+		s, err := store.Open(ctx, url, p.storeOptions(c, log))
 		if err != nil {
 			return err
 		}
@@ -171,10 +176,10 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		}
 		o.Store, o.Tasks, o.Backups = s, once{tasks}, backupsOf(s, fixed(c))
 	default:
-		if absent(path) {
-			return notRunning("there is no store " + path + " yet")
+		r, err := p.openToRead(ctx, c, url, log)
+		if fault.Is(err, fault.NotFound) {
+			return notRunning(err.Error())
 		}
-		r, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
 		if err != nil {
 			return err
 		}
@@ -188,6 +193,34 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 	client := admin.NewClient(admin.InProcess(admin.New(p.answers(fixed(c), o))))
 	defer client.Close()
 	return do(ctx, client)
+}
+
+// reader is a store that is only read.
+type reader interface {
+	admin.Store
+	Close() error
+}
+
+// openToRead opens the store for reading, beside whoever may hold it. fault.NotFound: there
+// is none.
+func (p *program) openToRead(ctx context.Context, c *config.Config, url string, log *slog.Logger) (reader, error) {
+	if store.Shared(url) {
+		o := p.storeOptions(c, log)
+		o.Existing = true
+		return store.Open(ctx, url, o)
+	}
+	path, err := store.Path(url)
+	if err != nil {
+		return nil, err
+	}
+	if absent(path) {
+		return nil, fault.Errorf(fault.NotFound, "there is no store %s yet", path)
+	}
+	r, err := sqlite.OpenReader(ctx, path, sqlite.Options{ForceNetworkFS: c.Store.ForceNetworkFS})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 func absent(path string) bool {

@@ -74,6 +74,24 @@ func differences(want, have []admin.Installation) (added, changed, removed []str
 	return added, changed, removed
 }
 
+// unlike says how the file differs from a store that it does not own. Fingerprints
+// are left out: each node keys its own.
+func unlike(want, have []admin.Installation) changes {
+	bare := func(all []admin.Installation) []admin.Installation {
+		all = slices.Clone(all)
+		for n := range all {
+			all[n].Fingerprint, all[n].Source = "", admin.SourceFile
+		}
+		return all
+	}
+	var d changes
+	d.Added, d.Changed, _ = differences(bare(want), bare(have))
+	return d
+}
+
+// any reports whether there is a difference.
+func (c changes) any() bool { return len(c.Added)+len(c.Changed)+len(c.Removed) > 0 }
+
 // same compares what a file can say. A fingerprint that differs alone is a secret
 // that was rotated.
 func same(a, b admin.Installation) bool {

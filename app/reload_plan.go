@@ -104,10 +104,10 @@ func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, 
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileWithin)
 	defer cancel()
 	i := &done.Installations
-	if i.Added, i.Changed, i.Removed, err = reconciled(r.n.store.Reconcile(limited, p.rows)); err != nil {
+	if i.Added, i.Changed, i.Removed, err = reconciled(applied(limited, r.n.store, p.rows, r.log)); err != nil {
 		return done, err
 	}
-	if p.asked {
+	if p.asked && r.n.store.Sole() { // each node keys its own fingerprints
 		i.Changed = append(i.Changed, r.reseal(limited)...)
 	}
 	r.n.router.follow(p.config)

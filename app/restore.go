@@ -13,6 +13,7 @@ import (
 	"leasehold/admin"
 	"leasehold/config"
 	"leasehold/internal/fault"
+	"leasehold/store"
 	"leasehold/store/sqlite"
 )
 
@@ -45,6 +46,9 @@ func (p *program) restore(ctx context.Context, from string, replace, yes bool) e
 	b, err := p.idle(ctx, c)
 	if err != nil {
 		return err
+	}
+	if store.Shared(b.url) {
+		return fault.Errorf(fault.Invalid, "the store is a server's, which has its own tools for that; see pg_restore")
 	}
 	found, err := sqlite.ReadBackup(ctx, from)
 	if err != nil {

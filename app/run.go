@@ -130,6 +130,11 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err := makeDataDir(c); err != nil {
 		return err
 	}
+	release, err := p.claimFolder(c, resolve)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, release)
 	if n.store, err = p.claimStore(ctx, c, types, resolve, log); err != nil {
 		return unlessStopped(ctx, err)
 	}
@@ -170,7 +175,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Tasks: tasks, Backups: backupsOf(n.store, n.config.Load), Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Tasks: tasks, AppliedOnce: !n.store.Sole(), Backups: backupsOf(n.store, n.config.Load), Log: log}))
 	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)

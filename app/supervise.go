@@ -25,7 +25,7 @@ func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store
 	if err != nil {
 		return nil, err
 	}
-	added, changed, removed, err := reconciled(s.Reconcile(ctx, rows))
+	added, changed, removed, err := reconciled(applied(ctx, s, rows, log))
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +36,27 @@ func (p *program) reconcile(ctx context.Context, c *config.Config, s store.Store
 		log.WarnContext(ctx, "installation cannot be built yet", "installation", id, "error", err)
 	}
 	return unready, nil
+}
+
+// applied makes the store's rows of the file rows. In a store that nodes share it
+// does so once, while there is none: each node has a file of its own, and the one
+// that starts last must not have its way. What the file has beside the store is said.
+func applied(ctx context.Context, s store.Store, rows []admin.Installation, log *slog.Logger) (added, changed, removed []string, err error) {
+	if s.Sole() {
+		return s.Reconcile(ctx, rows)
+	}
+	have, err := s.Installations(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if len(have) == 0 {
+		return s.Reconcile(ctx, rows)
+	}
+	if d := unlike(rows, have); d.any() {
+		log.WarnContext(ctx, "installations of the file were not applied", "only_in_file", d.Added, "different", d.Changed,
+			"next_step", "the store has had its own since the first start; change them with leasehold installations put")
+	}
+	return nil, nil, nil, nil
 }
 
 // reconciled is what a Reconcile answered. That the file and the store's own rows

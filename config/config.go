@@ -52,7 +52,8 @@ type Node struct {
 	// Labels are free words about this machine, in every envelope. Default: none.
 	Labels map[string]string `toml:"labels" reload:"true"`
 	// Weight is this node's share of the installations, beside the other nodes'.
-	Weight int `toml:"weight" default:"1" min:"1" max:"1000" later:"true"`
+	// Default 1; on SQLite, where there is one node, it has no effect.
+	Weight int `toml:"weight" default:"1" min:"1" max:"1000"`
 	// DrainTimeout is how long a stop waits for connections to say goodbye and
 	// for deliveries in flight; then it stops anyway and loses nothing. Default
 	// 20 s: within the 30 s after which Kubernetes kills.
@@ -61,15 +62,19 @@ type Node struct {
 
 // Store is the table [store].
 type Store struct {
-	// URL says which database: "sqlite:PATH", relative to node.data_dir. It may
-	// be a reference to a secret. Excludes parameters; ours are set for you.
+	// URL says which database: "sqlite:PATH", relative to node.data_dir, for one
+	// process; "postgres://USER@HOST/DATABASE" for several nodes. With a password in
+	// it, it must be a reference to a secret. SQLite takes no parameters; Postgres
+	// takes those of libpq (sslmode, sslrootcert, target_session_attrs, ...).
 	URL Value `toml:"url" default:"sqlite:leasehold.db"`
 	// MasterKey encrypts secrets and signing keys at rest.
 	MasterKey Reference `toml:"master_key" later:"true"`
 	// Migrate says when the schema is brought up to date: "auto", at every start.
 	Migrate string `toml:"migrate" default:"auto" oneof:"auto" later:"manual"`
-	// PollOnly does without LISTEN, for a Postgres behind a pooler.
-	PollOnly bool `toml:"poll_only" later:"true"`
+	// PollOnly is for a Postgres behind a pooler in transaction mode: without LISTEN
+	// and prepared statements; changes by other nodes are seen within a second.
+	// Default false.
+	PollOnly bool `toml:"poll_only" default:"false"`
 	// AutoRestore restores the newest sound backup when a start finds the database
 	// damaged, and keeps the damaged one beside it. What came after the backup is
 	// lost. Default false: a person decides.

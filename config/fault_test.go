@@ -88,8 +88,10 @@ leasehold.toml:1:17: installation #1: type: is missing`},
 		{"a ttl that is too long", "[lease]\nttl = \"2d\"\n", `leasehold.toml:2:7: lease: ttl, renew_every and attempt_timeout must be at most 1d`},
 
 		// the store
-		{"postgres", "[store]\nurl = \"postgres://u:p@h/db\"\n", `leasehold.toml:2:7: store.url: postgres is not in this version (use "sqlite:leasehold.db")`},
-		{"another database", "[store]\nurl = \"mysql:x\"\n", `leasehold.toml:2:7: store.url: must begin with "sqlite:" (such as "sqlite:leasehold.db")`},
+		{"a password in the store's url", "[store]\nurl = \"postgres://u:p@h/db\"\n", `leasehold.toml:2:7: store.url: a literal secret is refused; put the whole URL in a file and write url = { file = "PATH" }, or set LEASEHOLD_STORE_URL`},
+		{"a password in its query", "[store]\nurl = \"postgres://h/db?password=p\"\n", `leasehold.toml:2:7: store.url: a literal secret is refused; put the whole URL in a file and write url = { file = "PATH" }, or set LEASEHOLD_STORE_URL`},
+		{"half a postgres url", "[store]\nurl = \"postgres:leasehold\"\n", `leasehold.toml:2:7: store.url: is no URL (such as "postgres://leasehold@db.example.org/leasehold?sslmode=verify-full")`},
+		{"another database", "[store]\nurl = \"mysql:x\"\n", `leasehold.toml:2:7: store.url: must begin with "sqlite:" or "postgres://" (such as "sqlite:leasehold.db")`},
 		{"parameters in the url", "[store]\nurl = \"sqlite:a.db?mode=ro\"\n", `leasehold.toml:2:7: store.url: takes no parameters (such as "sqlite:leasehold.db")`},
 		{"a database in memory", "[store]\nurl = \"sqlite::memory:\"\n", `leasehold.toml:2:7: store.url: must name a file (such as "sqlite:leasehold.db")`},
 		{"a relative path after //", "[store]\nurl = \"sqlite://a.db\"\n", `leasehold.toml:2:7: store.url: must name an absolute path after // (such as "sqlite:///var/lib/leasehold/leasehold.db" or "sqlite:leasehold.db")`},
@@ -230,7 +232,7 @@ func TestAllFaultsComeOutAtOnceInOrder(t *testing.T) {
 		"leasehold.toml": `
 [node]
 nam = "x"
-weight = 3
+weight = 0
 [lease]
 ttl = 30
 [log]
@@ -242,16 +244,16 @@ type = "http"
 timeout = "-1s"
 `,
 		"conf.d/20-b.toml": "[[installation]]\nid = \"a\"\ntype = \"slak\"\nvia = 7\n",
-		"conf.d/10-a.toml": "[store]\nurl = \"postgres://h\"\n",
+		"conf.d/10-a.toml": "[store]\nurl = \"mysql://h\"\n",
 	}, "LEASEHOLD_LOG_LEVL=info", "LEASEHOLD_LEASE_MARGIN=soon")
 	sameLines(t, got, []string{
 		`leasehold.toml:3:1: node.nam: unknown key (did you mean "name"?)`,
-		`leasehold.toml:4:1: node.weight: not in this version`,
+		`leasehold.toml:4:10: node.weight: must be at least 1 (got 0)`,
 		`leasehold.toml:6:7: lease.ttl: must be a string in quotes, not a whole number (such as ttl = "30s")`,
 		`leasehold.toml:8:9: not TOML: unexpected character U+006C 'l' at start of value`,
 		`leasehold.toml:9:10: log.format: must be "auto", "json" or "text" (did you mean "json"?)`,
 		`leasehold.toml:13:11: target "app": timeout: must be positive (got -1s)`,
-		`conf.d/10-a.toml:2:7: store.url: postgres is not in this version (use "sqlite:leasehold.db")`,
+		`conf.d/10-a.toml:2:7: store.url: must begin with "sqlite:" or "postgres://" (such as "sqlite:leasehold.db")`,
 		`conf.d/20-b.toml:3:8: installation "a": type: unknown channel type "slak" (did you mean "slack"?)`,
 		`conf.d/20-b.toml:4:7: installation "a": via: must be a string, not a whole number`,
 		`environment: LEASEHOLD_LEASE_MARGIN: must be a duration such as "30s", "5m", "1h" or "7d"`,

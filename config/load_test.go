@@ -328,7 +328,7 @@ func TestEnvironment(t *testing.T) {
 		{"a bound", "LEASEHOLD_CONNECT_IN_FLIGHT=0", `environment: LEASEHOLD_CONNECT_IN_FLIGHT: must be at least 1 (got 0)`},
 		{"a word", "LEASEHOLD_LOG_FORMAT=jsno", `environment: LEASEHOLD_LOG_FORMAT: must be "auto", "json" or "text" (did you mean "json"?)`},
 		{"a target that is not there", "LEASEHOLD_DELIVERY_TARGETS=app", `environment: LEASEHOLD_DELIVERY_TARGETS: target "app" is not defined (there is no [[target]])`},
-		{"postgres", "LEASEHOLD_STORE_URL=postgres://u:hunter2@h/d", `environment: LEASEHOLD_STORE_URL: postgres is not in this version (use "sqlite:leasehold.db")`},
+		{"half a postgres url", "LEASEHOLD_STORE_URL=postgres:u:hunter2@h/d", `environment: LEASEHOLD_STORE_URL: is no URL (such as "postgres://leasehold@db.example.org/leasehold?sslmode=verify-full")`},
 		{"an unsafe lease", "LEASEHOLD_LEASE_TTL=10s", `environment: LEASEHOLD_LEASE_TTL: unsafe: attempt_timeout 3s leaves no room for another attempt after one that hangs; it must be less than 990ms, half of what renew_every 5s leaves of 6.98s of trust (ttl 10s less 0.2 % clock error less margin 3s) (lower attempt_timeout or raise ttl)`},
 		{"a key of a later version", "LEASEHOLD_ADMIN_LISTEN=:80", `environment: LEASEHOLD_ADMIN_LISTEN: not in this version`},
 		{"an unknown variable", "LEASEHOLD_STORE_ULR=x", `environment: LEASEHOLD_STORE_ULR: is not a key of the config (did you mean LEASEHOLD_STORE_URL?)`},
@@ -495,7 +495,7 @@ func TestStoreURL(t *testing.T) {
 		{"absolute", "sqlite:/var/x.db", Value{Literal: "sqlite:/var/x.db"}},
 		{"absolute after //", "sqlite:/var/x.db", Value{Literal: "sqlite:///var/x.db"}},
 		{"by reference", "sqlite:/abs/x.db", Value{Reference: Reference{"env", "DB"}}},
-		{"postgres by reference", `store.url: postgres is not in this version (use "sqlite:leasehold.db")`, Value{Reference: Reference{"env", "PG"}}},
+		{"postgres by reference", `postgres://u:hunter2@h/d`, Value{Reference: Reference{"env", "PG"}}},
 		{"a reference that does not resolve", "store.url: environment variable NO is not set; set it for the service and restart", Value{Reference: Reference{"env", "NO"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -514,7 +514,7 @@ func TestStoreURL(t *testing.T) {
 
 func TestValidateOfCode(t *testing.T) {
 	c := Default()
-	c.Node.Weight = 2
+	c.Retention.Audit = 1
 	c.Lease.TTL = Duration(-5e9)
 	c.Delivery.Targets = []string{"none"}
 	c.Targets = []Target{{Name: "a", Type: "log", URL: "http://h", Timeout: -5e9, MaxAge: 1, MaxAttempts: 1, Order: "none", Concurrency: 1, OnFailure: "hold", Batch: 1}}
@@ -524,11 +524,11 @@ func TestValidateOfCode(t *testing.T) {
 		t.Fatal("got no fault, want several")
 	}
 	sameLines(t, strings.Split(err.Error(), "\n"), []string{
-		`node.weight: not in this version`,
 		`lease.ttl: must be positive (got -5s)`,
 		`target "a": timeout: must be positive (got -5s)`,
 		`installation #3: id: is missing`,
 		`installation #3: type: is missing`,
+		`retention.audit: not in this version`,
 		`installation "x": id: is defined twice`,
 		`delivery.targets: target "none" is not defined (one of a)`,
 		`target "a": url: does not go with type = "log" (remove it)`,

@@ -59,7 +59,7 @@ func TestTheStructsAreTheManual(t *testing.T) {
 }
 
 func TestKeysOfLaterVersionsAreThere(t *testing.T) {
-	want := strings.Fields(`node.weight store.master_key store.poll_only
+	want := strings.Fields(`store.master_key
 		delivery.backlog_max delivery.on_full
 		installation.interactions
 		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key

@@ -106,7 +106,8 @@ func (s *Supervisor) doSession(a Action) {
 		})
 	case actDrainSession:
 		s.call(func(ctx context.Context) {
-			if err := s.store.DrainSession(ctx, a.id); err != nil {
+			err := s.store.DrainSession(ctx, a.id)
+			if err != nil && !errors.Is(err, ErrSessionGone) { // a short drain is over before it is marked
 				s.log.WarnContext(ctx, "mark session as draining failed", "error", err)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"leasehold/admin"
 	"leasehold/delivery"
@@ -14,6 +15,7 @@ import (
 	"leasehold/engine"
 	"leasehold/internal/fault"
 	"leasehold/store/maintenance"
+	"leasehold/store/postgres"
 	"leasehold/store/sqlite"
 )
 
@@ -40,7 +42,10 @@ type Store interface {
 	Close() error
 }
 
-var _ Store = (*sqlite.Store)(nil)
+var (
+	_ Store = (*sqlite.Store)(nil)
+	_ Store = (*postgres.Store)(nil)
+)
 
 // Backer is a store that copies itself while it works. A server's is copied with
 // the server's own tools.
@@ -62,12 +67,27 @@ type Options struct {
 	Name           string // the node's, for whoever finds the store locked
 	ForceNetworkFS bool   // SQLite on a network file system, too
 	Backups        string // where a damaged store's backups are; see sqlite.Options
-	Log            *slog.Logger
+
+	PollOnly     bool          // Postgres behind a pooler; see postgres.Options
+	RenewTimeout time.Duration // Postgres; see postgres.Options
+	Existing     bool          // Postgres: look at what is there, and make or upgrade nothing
+
+	Log *slog.Logger
 }
 
-// Open opens the store that url names: sqlite:PATH. Its errors have the kinds
-// that the store's own Open documents; an unknown scheme is fault.Invalid.
+// Open opens the store that url names: sqlite:PATH, or postgres://… for one that
+// several nodes share. Its errors have the kinds that the store's own Open
+// documents; an unknown scheme is fault.Invalid.
 func Open(ctx context.Context, url string, o Options) (Store, error) {
+	if Shared(url) {
+		s, err := postgres.Open(ctx, url, postgres.Options{
+			DataDir: o.DataDir, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Log: o.Log,
+		})
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it says what and where
+		}
+		return s, nil
+	}
 	path, err := Path(url)
 	if err != nil {
 		return nil, err
@@ -81,6 +101,20 @@ func Open(ctx context.Context, url string, o Options) (Store, error) {
 	return s, nil
 }
 
+// Shared reports whether url names a database that several nodes may use at once.
+func Shared(url string) bool {
+	scheme, _, ok := strings.Cut(url, ":")
+	return ok && (scheme == "postgres" || scheme == "postgresql")
+}
+
+// Shown is url for people: without the password that it may hold.
+func Shown(url string) string {
+	if !Shared(url) {
+		return url
+	}
+	return postgres.Shown(url)
+}
+
 // Path returns the file that a sqlite: URL names. Any other scheme is
 // fault.Invalid; the URL is not repeated, since it may hold a password.
 func Path(url string) (string, error) {
@@ -88,9 +122,7 @@ func Path(url string) (string, error) {
 	switch {
 	case ok && scheme == "sqlite" && strings.TrimPrefix(rest, "//") != "":
 		return strings.TrimPrefix(rest, "//"), nil
-	case ok && (scheme == "postgres" || scheme == "postgresql"):
-		return "", fault.Errorf(fault.Invalid, "store.url: %s:// is not in this version; use sqlite:leasehold.db", scheme)
 	default:
-		return "", fmt.Errorf("store.url: %w", fault.Errorf(fault.Invalid, "it does not name a database this program knows; use sqlite:leasehold.db"))
+		return "", fmt.Errorf("store.url: %w", fault.Errorf(fault.Invalid, "it does not name a database this program knows; use sqlite:leasehold.db, or postgres://USER@HOST/DATABASE"))
 	}
 }

@@ -30,11 +30,17 @@ func TestOpen(t *testing.T) {
 		}
 	})
 
-	t.Run("another database is not in this version, and its url is not repeated", func(t *testing.T) {
-		for _, url := range []string{"postgres://u:hunter2@host/db", "postgresql://u:hunter2@host/db"} {
+	t.Run("a postgres url names a server, and its password is not repeated", func(t *testing.T) {
+		for _, url := range []string{"postgres://u:hunter2@127.0.0.1:1/db", "postgresql://u:hunter2@127.0.0.1:1/db"} {
+			if !store.Shared(url) {
+				t.Errorf("%s: got a database of one process, want a shared one", url)
+			}
 			_, err := store.Open(t.Context(), url, store.Options{})
-			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "not in this version") || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("got %v, want that it is not in this version", err)
+			if !fault.Is(err, fault.Temporary) || !strings.Contains(err.Error(), "db on 127.0.0.1") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v, want that db on 127.0.0.1 does not answer", err)
+			}
+			if got := store.Shown(url); strings.Contains(got, "hunter2") || !strings.Contains(got, "127.0.0.1:1/db") {
+				t.Errorf("got %s, want the url without its password", got)
 			}
 		}
 	})

@@ -10,6 +10,30 @@ import (
 	"leasehold/internal/identity"
 )
 
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := identity.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.Lock(dir); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "node.data_dir") {
+		t.Errorf("a second lock: got %v, want that another process has it, and what to do", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	unlock, err = identity.Lock(dir)
+	if err != nil {
+		t.Fatalf("after the first was given up: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	if _, err := identity.Lock(filepath.Join(dir, "missing")); !fault.Is(err, fault.ReadOnly) {
+		t.Errorf("without a folder: got %v, want that it cannot be written", err)
+	}
+}
+
 func load(t *testing.T, dir string) *identity.Identity {
 	t.Helper()
 	id, err := identity.Load(dir)

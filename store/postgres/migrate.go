@@ -45,11 +45,42 @@ type migrator struct {
 	log  *slog.Logger
 }
 
-// run looks without a lock first: of a thousand starts one has something to do.
-func (m *migrator) run(ctx context.Context) error {
+// provider reads the files. Nothing of another package's registry may end up in
+// this schema.
+func (m *migrator) provider() (*goose.Provider, error) {
 	p, err := goose.NewProvider(goose.DialectPostgres, m.db, m.from, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+		return nil, fmt.Errorf("read the migrations: %w", err)
+	}
+	return p, nil
+}
+
+// check compares the schema with the one that this program uses, and changes
+// nothing.
+func (m *migrator) check(ctx context.Context) error {
+	p, err := m.provider()
+	if err != nil {
+		return err
+	}
+	current, err := m.current(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	if current == 0 {
+		return fault.Errorf(fault.NotFound, "the database %s holds nothing yet: leasehold run fills it", m.name)
+	}
+	done, err := m.look(ctx, p.ListSources())
+	if err == nil && !done {
+		err = fault.Errorf(fault.Conflict, "the database %s has the older schema %d: leasehold run brings it up to date", m.name, current)
+	}
+	return err
+}
+
+// run looks without a lock first: of a thousand starts one has something to do.
+func (m *migrator) run(ctx context.Context) error {
+	p, err := m.provider()
+	if err != nil {
+		return err
 	}
 	sources := p.ListSources()
 	done, err := m.look(ctx, sources)

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"leasehold/internal/fault"
+	"leasehold/internal/identity"
 )
 
 // oldest is the oldest server that has what the statements use, as
@@ -24,6 +25,7 @@ const oldest = 140000
 //   - fault.Denied: the role, its password, or what it may do.
 //   - fault.Newer: a newer program changed the schema so that this one cannot use it.
 //   - fault.ReadOnly, fault.Full: the server takes no writes.
+//   - fault.NotFound, fault.Conflict: see Options.Existing.
 //   - fault.Temporary: it does not answer, or not now.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Log == nil {
@@ -61,7 +63,30 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fault.Errorf(fault.Invalid, "the server of %s is PostgreSQL %d; upgrade it to %d or newer", s.target, version/10000, oldest/10000)
 	}
 	m := &migrator{db: s.db.DB, pool: s.pool, name: s.target.String(), from: migrations(), log: s.log}
-	return m.run(ctx)
+	if s.opt.Existing {
+		return m.check(ctx)
+	}
+	if err := m.run(ctx); err != nil {
+		return err
+	}
+	return s.remember(ctx)
+}
+
+// remember writes down which store belongs to the data folder, and with it the
+// folder's identity, if this is its first.
+func (s *Store) remember(ctx context.Context) error {
+	if s.opt.DataDir == "" {
+		return nil
+	}
+	id, err := identity.Load(s.opt.DataDir)
+	if err != nil {
+		return err
+	}
+	var store string
+	if err := s.pool.QueryRow(ctx, `SELECT store_id FROM schema_info WHERE id = 1`).Scan(&store); err != nil {
+		return err
+	}
+	return id.SetStore(store)
 }
 
 // start starts what runs until Close.

@@ -34,8 +34,14 @@ import (
 
 // Options of Open. The zero value is a store with the defaults.
 type Options struct {
+	// DataDir is the folder whose instance.json remembers which store belongs there.
+	// "" = nothing is remembered.
+	DataDir string
 	// Name is the node's, shown by the server as the application's.
 	Name string
+	// Existing opens what is there and makes or upgrades nothing: fault.NotFound when
+	// there is no schema, fault.Conflict when an older program made it.
+	Existing bool
 	// PollOnly is for a pooler in transaction mode: no LISTEN, no prepared statements,
 	// no settings that outlive a transaction. Changes by other nodes are then polled
 	// for, once a second.

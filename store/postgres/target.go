@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -92,6 +93,15 @@ func (t *target) single(statement time.Duration) *pgx.ConnConfig {
 		}
 	}
 	return c
+}
+
+// Shown is url for people: without its password.
+func Shown(url string) string {
+	t, err := parse(url, Options{})
+	if err != nil {
+		return "postgres"
+	}
+	return "postgres://" + net.JoinHostPort(t.pool.ConnConfig.Host, strconv.Itoa(int(t.pool.ConnConfig.Port))) + "/" + t.pool.ConnConfig.Database
 }
 
 // String names the database for people, without a password.
