@@ -50,6 +50,7 @@ func TestWrongClock(t *testing.T) {
 	}
 
 	hear(t, s)
+	n.reloader = &reloader{} // of a program without files
 	tasks, err := chores(fixed(config.Default()), s, n, quiet)
 	if err != nil {
 		t.Fatal(err)
