@@ -1,24 +1,26 @@
 package admin
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"leasehold/delivery/outbound"
 )
 
-// Trace is an event's whole way through this program.
+// Trace is the whole way of an event through this program, or of a message.
 type Trace struct {
-	Event Event  `json:"event"` // without its body
-	Steps []Step `json:"steps"` // in the order of time; what is still to come stands last
+	Event   *Event       `json:"event,omitempty"`   // without its body
+	Message *MessageView `json:"message,omitempty"` // without its content
+	Steps   []Step       `json:"steps"`             // in the order of time; what is still to come stands last
 }
 
-// Step is one thing that happened to an event, or will.
+// Step is one thing that happened to it, or will.
 type Step struct {
 	At       time.Time `json:"at,omitzero"` // zero: nobody knows
-	What     string    `json:"what"`        // happened, accepted, delivered, dead, dropped, waits
+	What     string    `json:"what"`        // happened, accepted, delivered, dead, dropped, waits; of a message: posted, waits, or its state
 	Target   string    `json:"target,omitempty"`
 	Delivery string    `json:"delivery,omitempty"` // its id
 	Attempts int       `json:"attempts,omitempty"` // made until then
@@ -31,14 +33,19 @@ const (
 	stepHappened = "happened" // on the platform, by the platform's clock
 	stepAccepted = "accepted" // stored; the platform is told only after that
 	stepWaits    = "waits"    // At is when it is tried next
+	stepPosted   = "posted"   // a message: stored, before it was sent
 )
 
-// trace tells the way of the event that has this id, or one of whose deliveries has.
+// trace tells the way of the event that has this id, or one of whose deliveries has;
+// or that of the message.
 func (a *API) trace(w http.ResponseWriter, r *http.Request) error {
 	if err := queryOf(r).err(); err != nil {
 		return err
 	}
 	id := r.PathValue("id")
+	if m, err := a.o.Store.Message(r.Context(), id); err == nil {
+		return a.answer(w, http.StatusOK, a.traceMessage(m))
+	}
 	if d, err := a.o.Store.Delivery(r.Context(), id); err == nil {
 		id = d.EventID
 	}
@@ -46,15 +53,8 @@ func (a *API) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	t := Trace{Event: e, Steps: beginning(e)}
-	t.Event.Body = nil
-	for _, tell := range []func(context.Context, Event) ([]Step, error){a.journeySteps} {
-		steps, err := tell(r.Context(), e)
-		if err != nil {
-			return fmt.Errorf("trace: %w", err)
-		}
-		t.Steps = append(t.Steps, steps...)
-	}
+	t := Trace{Event: &e, Steps: append(beginning(e), a.journeySteps(e)...)}
+	e.Body = nil
 	slices.SortStableFunc(t.Steps[1:], func(x, y Step) int { // a platform's clock may be ahead of ours
 		if x, y := x.What == stepWaits, y.What == stepWaits; x != y {
 			return map[bool]int{true: 1, false: -1}[x]
@@ -81,7 +81,7 @@ func beginning(e Event) []Step {
 }
 
 // journeySteps are where the event's deliveries stand.
-func (a *API) journeySteps(_ context.Context, e Event) (steps []Step, _ error) {
+func (a *API) journeySteps(e Event) (steps []Step) {
 	for _, d := range e.Deliveries {
 		s := Step{At: d.DeliveredAt, What: d.State, Target: d.Target, Delivery: d.ID, Attempts: d.Attempts}
 		var notes []string
@@ -101,7 +101,32 @@ func (a *API) journeySteps(_ context.Context, e Event) (steps []Step, _ error) {
 		s.Detail = strings.Join(notes, "; ")
 		steps = append(steps, s)
 	}
-	return steps, nil
+	return steps
+}
+
+// traceMessage is the way of a message.
+func (a *API) traceMessage(m Message) Trace {
+	m.Text, m.Native = "", nil
+	v := a.messageView(m)
+	t := Trace{Message: &v, Steps: []Step{{At: m.CreatedAt, What: stepPosted, Detail: m.Op + " to " + m.Conversation}}}
+	now := Step{At: m.EndedAt, What: m.State, Attempts: m.Attempts}
+	var notes []string
+	switch {
+	case m.EndedAt.IsZero() && m.State == outbound.Queued.String():
+		now.What, now.At = stepWaits, m.NextAttempt
+		if v.WaitsFor != "" {
+			notes = append(notes, "for "+v.WaitsFor)
+		}
+		notes = append(notes, "until "+m.ExpiresAt.Format(time.RFC3339)+" at the latest")
+	case m.Receipt != nil && m.Receipt.MessageID != "":
+		notes = append(notes, "as "+m.Receipt.MessageID)
+	}
+	if m.LastError != "" {
+		notes = append(notes, "last error: "+m.LastError)
+	}
+	now.Detail = strings.Join(notes, "; ")
+	t.Steps = append(t.Steps, now)
+	return t
 }
 
 // keeping is what keeps a target from getting anything, as far as this process

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,11 +11,12 @@ import (
 
 func (p *program) traceCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "trace ID", Short: "Tell an event's whole way: heard, stored, delivered or not", Args: exactly("ID"),
+		Use: "trace ID", Short: "Tell the whole way of an event, or of a message", Args: exactly("ID"),
 		Long: `Tell what happened to an event, in the order of time: when the platform says that
 it happened, when it was stored, what became of each of its deliveries, and what is
-still to come. ID is that of the event or of one of its deliveries.`,
-		Example: "  leasehold trace evt_0000000000007\n  leasehold trace msg_… --json",
+still to come. ID is that of the event or of one of its deliveries; or that of a
+message, whose way to the platform is told.`,
+		Example: "  leasehold trace evt_0000000000007\n  leasehold trace msg_… --json\n  leasehold trace out_…",
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				t, err := a.Trace(ctx, args[0])
@@ -35,7 +35,11 @@ still to come. ID is that of the event or of one of its deliveries.`,
 
 // timeline writes a trace for people.
 func (p *program) timeline(t admin.Trace) {
-	p.line("%s, a %s of installation %s", t.Event.ID, printable(t.Event.Type), printable(t.Event.Installation))
+	if m := t.Message; m != nil {
+		p.line("%s, a message of installation %s", m.ID, printable(m.Installation))
+	} else {
+		p.line("%s, a %s of installation %s", t.Event.ID, printable(t.Event.Type), printable(t.Event.Installation))
+	}
 	p.line("")
 	rows := newTable("TIME", "STEP", "TARGET", "DELIVERY", "ATTEMPTS", "")
 	for _, s := range t.Steps {
@@ -49,8 +53,8 @@ func (p *program) timeline(t admin.Trace) {
 		rows.row(at, s.What, s.Target, s.Delivery, count(s.Attempts), s.Detail)
 	}
 	p.painted(rows, 1).write(p.Stdout)
-	if len(t.Event.Deliveries) == 0 {
+	if t.Event != nil && len(t.Event.Deliveries) == 0 {
 		p.line("")
-		p.line("%s", fmt.Sprintf("It goes to no target: none takes a %s of %s.", printable(t.Event.Type), printable(t.Event.Installation)))
+		p.line("It goes to no target: none takes a %s of %s.", printable(t.Event.Type), printable(t.Event.Installation))
 	}
 }
