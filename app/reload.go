@@ -68,7 +68,7 @@ func newReloader(p *program, n *node, types *channel.Types, resolve channel.Reso
 
 // chores are the task that looks at the files, where there are any.
 func (r *reloader) chores() []*chore {
-	if r.applied == nil {
+	if r == nil || r.applied == nil {
 		return nil
 	}
 	return []*chore{{name: "config-reload", every: func(c *config.Config) time.Duration { return c.Tasks.ConfigReload.Every.Std() }, do: r.look}}
