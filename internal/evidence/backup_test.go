@@ -26,7 +26,7 @@ func TestBackup(t *testing.T) {
 		}
 		p := w.start()
 		w.connected()
-		w.say(100)
+		w.say(50)
 		w.arrived(time.Minute)
 		down.Store(true)
 
@@ -63,7 +63,7 @@ func TestBackup(t *testing.T) {
 		if ackedAt[1] == ackedAt[0] {
 			t.Errorf("got nothing acknowledged in the %v of the backup, want the load to go on", over.Sub(began))
 		}
-		await(t, 20*time.Second, func() (string, bool) {
+		await(t, time.Minute, func() (string, bool) {
 			return fmt.Sprintf("got %d acknowledged, want %d", w.acked(), w.pushed), w.acked() == w.pushed
 		})
 		t.Logf("%s%d events acknowledged in the %v of it", said[2:], ackedAt[1]-ackedAt[0], over.Sub(began).Round(time.Millisecond))

@@ -192,7 +192,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	t.Run("what was acknowledged before it began is in it, and commits go on", func(t *testing.T) {
 		s := openTest(t, Options{})
 		term := grant(t, s, "i")
-		large(t, s, term, "before", 400) // 20 MB
+		large(t, s, term, "before", 200) // 10 MB
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		type taken struct {
@@ -219,7 +219,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			})
 		}()
 		loaded := time.Now()
-		eventually(t, "load", func() bool { return many.Load() >= 2000 })
+		eventually(t, "load", func() bool { return many.Load() >= 500 })
 		dir := t.TempDir()
 		var copies []maintenance.Copied
 		var starts []time.Time
@@ -236,7 +236,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		before, during := 0, 0
 		for n, c := range copies {
 			stored := idsIn(t, c.Path)
-			for i := range 400 {
+			for i := range 200 {
 				if id := fmt.Sprintf("before-%d", i); !stored[id] {
 					t.Errorf("copy %d: %s is missing", n, id)
 				}

@@ -97,7 +97,16 @@ func TestKilledBackup(t *testing.T) {
 		large(t, s, grant(t, s, "i"), "before", 60) // a copy takes a while
 		must(t, s.Close())
 		told := map[string]bool{}
-		for range 10 {
+		parts := func() (n int) {
+			for _, name := range names(t, dir) {
+				if strings.HasSuffix(name, partSuffix) {
+					n++
+				}
+			}
+			return n
+		}
+		for life := range 6 {
+			left := parts()
 			cmd := start(t, "backer", path, dir)
 			out, err := cmd.StdoutPipe()
 			must(t, err)
@@ -106,16 +115,19 @@ func TestKilledBackup(t *testing.T) {
 			for stop := 1 + rand.IntN(3); lines.Scan(); {
 				told[lines.Text()] = true
 				if stop--; stop == 0 {
-					<-time.After(rand.N(30 * time.Millisecond)) // somewhere in the next one
+					if life%2 == 0 { // surely in the middle of the next one
+						eventually(t, "another backup", func() bool { return parts() > left })
+					} else {
+						<-time.After(rand.N(60 * time.Millisecond))
+					}
 					must(t, cmd.Process.Kill())
 				}
 			}
 			_ = cmd.Wait() // killed
 		}
-		whole, parts := 0, 0
+		whole := 0
 		for _, name := range names(t, dir) {
 			if !strings.HasSuffix(name, ".db") {
-				parts++ // or the journal of one
 				continue
 			}
 			whole++
@@ -133,10 +145,10 @@ func TestKilledBackup(t *testing.T) {
 		for name := range told {
 			t.Errorf("%s was told to be there, and is not", name)
 		}
-		if parts == 0 {
+		if parts() == 0 {
 			t.Error("got no backup that was killed in its middle, want some")
 		}
-		t.Logf("%d backups with a name, all whole; %d killed in their middle", whole, parts)
+		t.Logf("%d backups with a name, all whole; %d killed in their middle", whole, parts())
 		openAt(t, path, Options{})
 	})
 }
