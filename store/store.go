@@ -38,6 +38,13 @@ type Store interface {
 	// Audit checks the order of epochs in the events after seq since.
 	Audit(ctx context.Context, since int64) (maintenance.Audited, error)
 
+	// Waiting measures what waits for delivery.
+	Waiting(ctx context.Context) (maintenance.Waiting, error)
+	// GiveWay marks the deliveries that wait of the oldest events as dropped, with a
+	// reason, until as many bytes of events have given way, or a transaction's worth:
+	// then there are more. What is in flight meanwhile is delivered, and its mark fenced.
+	GiveWay(ctx context.Context, bytes int64, reason string) (maintenance.GivenUp, error)
+
 	// Close finishes the writes that wait. Calls made after it fail.
 	Close() error
 }

@@ -32,6 +32,8 @@ type Store interface {
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
 	Upkeep(ctx context.Context) (maintenance.Tended, error)
 	Audit(ctx context.Context, since int64) (maintenance.Audited, error)
+	Waiting(ctx context.Context) (maintenance.Waiting, error)
+	GiveWay(ctx context.Context, bytes int64, reason string) (maintenance.GivenUp, error)
 	Close() error
 }
 
@@ -94,6 +96,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("deliveries", func(t *testing.T) { r.deliveries(t) })
 	t.Run("replay", func(t *testing.T) { r.replay(t) })
 	t.Run("nodes and tasks", func(t *testing.T) { r.nodes(t) })
+	t.Run("backlog", func(t *testing.T) { r.backlog(t) })
 	t.Run("sweep", func(t *testing.T) { r.sweep(t) })
 }
 
