@@ -73,6 +73,7 @@ type timing struct {
 	leave time.Duration // from stop to the request to end
 	end   time.Duration // from that to the kill
 	drain time.Duration // for what it has written when it has ended
+	exit  time.Duration // from the end of its output to its own: what it says by its status is worth the wait
 }
 
 // times are those of production. A stop is over within a second, so that a
@@ -82,7 +83,7 @@ type timing struct {
 //nolint:gochecknoglobals // a table, never changed
 var times = timing{
 	hello: 10 * time.Second, ready: 30 * time.Second, ping: 30 * time.Second, dead: 90 * time.Second,
-	leave: 500 * time.Millisecond, end: 300 * time.Millisecond, drain: time.Second,
+	leave: 500 * time.Millisecond, end: 300 * time.Millisecond, drain: time.Second, exit: 5 * time.Second,
 }
 
 // program is a Channel: one run of a program.

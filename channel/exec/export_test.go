@@ -67,7 +67,7 @@ func SpecOver(l Launch) channel.Spec {
 }
 
 // Times are bounds that a test scales down.
-type Times struct{ Hello, Ready, Ping, Dead, Leave, End, Drain time.Duration }
+type Times struct{ Hello, Ready, Ping, Dead, Leave, End, Drain, Exit time.Duration }
 
 // SpecWith is the type with other bounds, and a folder for its records.
 func SpecWith(environ []string, dir string, t Times) channel.Spec {
@@ -80,7 +80,7 @@ func (t Times) over(d timing) timing {
 	for _, p := range []struct {
 		to   *time.Duration
 		from time.Duration
-	}{{&d.hello, t.Hello}, {&d.ready, t.Ready}, {&d.ping, t.Ping}, {&d.dead, t.Dead}, {&d.leave, t.Leave}, {&d.end, t.End}, {&d.drain, t.Drain}} {
+	}{{&d.hello, t.Hello}, {&d.ready, t.Ready}, {&d.ping, t.Ping}, {&d.dead, t.Dead}, {&d.leave, t.Leave}, {&d.end, t.End}, {&d.drain, t.Drain}, {&d.exit, t.Exit}} {
 		if p.from > 0 {
 			*p.to = p.from
 		}

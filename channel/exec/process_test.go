@@ -114,7 +114,7 @@ func TestAProgram(t *testing.T) {
 		}
 		last, since := -1, time.Now()
 		s.await("its standstill", func() bool {
-			if n := progress(); n != last {
+			if n := progress(); n != last || n == 0 {
 				last, since = n, time.Now()
 			}
 			return time.Since(since) > 500*time.Millisecond
@@ -276,6 +276,7 @@ func TestWhatIsNotTheProtocol(t *testing.T) {
 				s.times = exec.Times{Ping: 100 * time.Millisecond, Dead: 300 * time.Millisecond}
 			case "no ready", "event first", "another protocol", "closes stdout":
 				s.times.Hello = 0 // a busy machine starts slowly
+				s.times.Exit = 300 * time.Millisecond
 			}
 			exit := s.run(name).ends(c.class, c.code)
 			if !strings.Contains(exit.Err.Error(), c.words) {
@@ -333,7 +334,7 @@ func TestAProgramThatDoesNotWantToGo(t *testing.T) {
 				began := time.Now()
 				end(r)
 				<-r.Done()
-				if took := time.Since(began); took > channel.Goodbye {
+				if took := time.Since(began); took > channel.Goodbye+busy {
 					t.Errorf("got an end that took %s, want less than %s", took, channel.Goodbye)
 				}
 				if pid > 0 {

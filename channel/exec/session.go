@@ -152,7 +152,7 @@ func (s *session) drive(ctx context.Context) (end ended, ok bool) {
 
 // awaitEnd waits for the exit status of a program that has closed its output.
 func (s *session) awaitEnd(ctx context.Context) (end ended, ok bool) {
-	timer := time.NewTimer(s.timing.drain)
+	timer := time.NewTimer(s.timing.exit)
 	defer timer.Stop()
 	select {
 	case end = <-s.program.ended:

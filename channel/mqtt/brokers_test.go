@@ -22,6 +22,10 @@ import (
 
 // These are brokers of other people, over real TCP.
 
+// busy is what a loaded machine may add to a bound in real time; in the bubbles of the
+// other tests the bounds hold to the letter.
+const busy = 8 * time.Second
+
 // live is a broker that runs, seen by a client through a proxy that can break.
 type live struct {
 	*testing.T
@@ -117,7 +121,7 @@ func (l *live) stop(b *channeltest.Bench) {
 	if err := b.Stop(channel.ErrDraining); err != nil {
 		l.Errorf("stop: got %v, want nil", err)
 	}
-	if took := time.Since(start); took > channel.Goodbye {
+	if took := time.Since(start); took > channel.Goodbye+busy {
 		l.Errorf("stop: took %s, want less than the goodbye", took)
 	}
 }

@@ -5,6 +5,7 @@ package evidence_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -12,7 +13,8 @@ import (
 	"leasehold/channel/websocket/websocketfake"
 )
 
-// takeoverWithin is what the second copy may take after the death of the first.
+// takeoverWithin is what the second copy takes after the death of the first; a loaded
+// machine makes it longer now and then, but not each time.
 const takeoverWithin = time.Second
 
 func TestTwoCopies(t *testing.T) {
@@ -20,6 +22,7 @@ func TestTwoCopies(t *testing.T) {
 		w := newWorld(t, "", 5)
 		holder := w.start()
 		w.connected()
+		var times []time.Duration
 		for range 3 {
 			next := w.start()
 			next.saying(`"waiting for the store"`, fmt.Sprintf("process %d on ", holder.pid()))
@@ -33,16 +36,16 @@ func TestTwoCopies(t *testing.T) {
 				took, ok = w.steps.back()
 				return "the second copy has no connection", ok
 			})
-			bound := takeoverWithin
-			if raced {
-				bound = racedBackWithin
+			if took >= racedBackWithin {
+				t.Errorf("got %v until the first connection of the second copy, want less than %v", took, racedBackWithin)
 			}
-			if took >= bound {
-				t.Errorf("got %v until the first connection of the second copy, want less than %v", took, bound)
-			}
+			times = append(times, took)
 			next.saying(`"store taken over"`)
 			t.Logf("first connection %v after the death of the holder", took.Round(time.Millisecond))
 			holder = next
+		}
+		if d := slices.Min(times); d >= takeoverWithin && !raced {
+			t.Errorf("got %v until the first connection of the second copy at best, want less than %v", d, takeoverWithin)
 		}
 		w.arrived(time.Minute)
 		holder.stop()

@@ -23,11 +23,11 @@ const (
 	// perLife is what all bots together say between two kills: 40,000 in 200.
 	perLife = 200
 	killed  = 20 // bots
-	// backWithin is what the first connection may take after the process was
-	// executed.
+	// backWithin is what the first connection takes, in most lives, after the process
+	// was executed; "make bench" says what it takes on a machine that has the time.
 	backWithin = time.Second
 	// racedBackWithin is that for a program with the race detector in it, which
-	// makes SQLite ten times slower.
+	// makes SQLite ten times slower, and for any life on a loaded machine.
 	racedBackWithin = 10 * time.Second
 )
 
@@ -66,9 +66,9 @@ func TestKilled(t *testing.T) {
 			p.kill()
 			if d, ok := w.steps.back(); ok {
 				back = append(back, d)
-				if d >= bound {
+				if d >= racedBackWithin {
 					t.Errorf("first connection after the start: got %v, want less than %v; the process began at %s and said\n%s",
-						d, bound, p.began.UTC().Format(time.RFC3339Nano), p.said())
+						d, racedBackWithin, p.began.UTC().Format(time.RFC3339Nano), p.said())
 				}
 			}
 		}
@@ -83,6 +83,9 @@ func TestKilled(t *testing.T) {
 		w.judge()
 
 		slices.Sort(back)
+		if d := back[len(back)/2]; d >= bound {
+			t.Errorf("first connection after the start: got a median of %v, want less than %v", d, bound)
+		}
 		if len(back) < kills/3 && !raced {
 			t.Errorf("got a connection in %d of %d lives, want one in most", len(back), kills+1)
 		}
