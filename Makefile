@@ -79,7 +79,7 @@ soak: ## kill the program KILLS (200) times under load, and BROKER_KILLS (25) wi
 	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/
 	LEASEHOLD_BROKER_KILLS=$(BROKER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestBrokerKilled$$' ./internal/evidence/
 
-bench: ## measure what it costs, beside what it could cost; seven minutes (Linux)
+bench: ## measure what it costs, beside what it could cost; ten minutes (Linux, Mosquitto)
 	CGO_ENABLED=0 $(GO) run ./internal/bench $(BENCHFLAGS)
 
 ci: ## all that a change must pass; .ci/run

@@ -59,6 +59,8 @@ func measurements() []measurement {
 		{"accept", acceptRows},
 		{"through", throughRows},
 		{"tick", tickRows},
+		{"mqtt rest", mqttRestRows},
+		{"mqtt through", mqttThroughRows},
 	}
 }
 

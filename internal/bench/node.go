@@ -26,6 +26,22 @@ type setup struct {
 	bots     int            // installations, each with a connection
 	program  string         // the URL of the only target; "" = one that is never called
 	config   map[string]any // of an installation, beside what connects to the platform
+	// install is the config of an mqtt installation, in place of all that; nil = there
+	// is a platform.
+	install func(i int) map[string]any
+}
+
+// installation is the ith that a node has.
+func (s setup) installation(fake *websocketfake.Server, i int) (map[string]any, error) {
+	if s.install != nil {
+		return map[string]any{"id": bot(i), "type": "mqtt", "config": s.install(i)}, nil
+	}
+	var config map[string]any
+	if err := json.Unmarshal(fake.Config(s.platform, bot(i), nil), &config); err != nil {
+		return nil, fmt.Errorf("read the fake platform's config: %w", err)
+	}
+	maps.Copy(config, s.config)
+	return map[string]any{"id": bot(i), "type": "websocket", "config": config}, nil
 }
 
 // prepare makes a folder with a config, and returns the folder.
@@ -38,12 +54,11 @@ func (b *bench) prepare(s setup) (string, error) {
 	defer fake.Close()
 	var installations []map[string]any
 	for i := range s.bots {
-		var config map[string]any
-		if err := json.Unmarshal(fake.Config(s.platform, bot(i), nil), &config); err != nil {
-			return "", fmt.Errorf("read the fake platform's config: %w", err)
+		one, err := s.installation(fake, i)
+		if err != nil {
+			return "", err
 		}
-		maps.Copy(config, s.config)
-		installations = append(installations, map[string]any{"id": bot(i), "type": "websocket", "config": config})
+		installations = append(installations, one)
 	}
 	if s.program == "" {
 		s.program = "http://127.0.0.1:9/" // discard

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // rss is the memory that a process has in RAM, in bytes.
@@ -20,6 +21,28 @@ func rss(pid int) (int64, error) {
 // pages of memory-mapped files included. What is written to a memory disk or a
 // pipe is not in it.
 func written(pid int) (int64, error) { return counter(pid, "io", "write_bytes") }
+
+// worked is the CPU time that a process has used so far.
+func worked(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, fmt.Errorf("read the counters of a process: %w", err)
+	}
+	_, after, _ := strings.Cut(string(text), ") ") // a name may hold anything
+	fields := strings.Fields(after)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("read the counters of a process: got %q", text)
+	}
+	var ticks int64
+	for _, f := range fields[11:13] { // in user mode, and in the kernel
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the counters of a process: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100, nil // USER_HZ
+}
 
 // counter reads a number of /proc/PID/file.
 func counter(pid int, file, name string) (int64, error) {
