@@ -91,7 +91,7 @@ func (a *API) speaker(ctx context.Context, id string) (Installation, error) {
 	row, err := a.o.Store.Installation(ctx, id)
 	where := a.o.Declared(id)
 	if fault.Is(err, fault.NotFound) && where != "" {
-		return row, fault.Errorf(fault.NotFound, "installation %s is set in %s, which was not applied yet; start leasehold run, or restart it", id, where)
+		return row, fault.Errorf(fault.NotFound, "installation %s is set in %s, which was not applied yet; start leasehold run, or run leasehold reload", id, where)
 	}
 	if err != nil {
 		return row, fmt.Errorf("post a message: %w", err)

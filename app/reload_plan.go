@@ -36,7 +36,7 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, asked bool) (*pl
 		return nil, err
 	}
 	rows, unready, twins := wanted(next, r.types, r.key)
-	targets := targetsOf(next, r.resolve)
+	targets := targetsOf(next, poster{r.n.store, r.n.mailer}, r.resolve)
 	p := &plan{asked: asked, rows: rows, lacks: lacks(next, unready, targets)}
 	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks)); err != nil {
 		return nil, err

@@ -7,12 +7,13 @@ import (
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/delivery"
+	"leasehold/delivery/outbound"
 )
 
 // targetsOf are the targets as delivery takes them. One with a header or a variable
 // that does not resolve is down until a reload or a restart finds it: without its
 // credential every program would refuse it, and each refusal is an attempt.
-func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.Target) {
+func targetsOf(c *config.Config, post outbound.Poster, resolve channel.Resolver) (targets []delivery.Target) {
 	deny, _ := delivery.DenyCIDRs(c.Delivery.DenyCIDRs) // config has checked them
 	for _, t := range c.Targets {
 		out := delivery.Target{
@@ -28,6 +29,9 @@ func targetsOf(c *config.Config, resolve channel.Resolver) (targets []delivery.T
 				out.Sink = lacking{fmt.Sprintf("client_key: %v", err)}
 			}
 			out.ClientKey = channel.NewText(key)
+		}
+		if t.Type == "message" {
+			out.Sink = relay(t, post)
 		}
 		for _, table := range []struct {
 			key  string

@@ -34,6 +34,13 @@ func (v *validator) names(c *Config) {
 			v.refer(inst.Targets, known, elementSpot("installation", inst.ID, i).key("targets"))
 		}
 	}
+	if allIDs {
+		for i, t := range c.Targets {
+			if t.Type == "message" && t.Installation != "" && carriers[t.Installation] == nil {
+				v.fail(elementSpot("target", t.Name, i).key("installation"), fmt.Sprintf("installation %s is not defined", quote(t.Installation)), near(t.Installation, carriers))
+			}
+		}
+	}
 	for i, inst := range c.Installations {
 		if inst.Via != "" {
 			v.via(inst, carriers, allIDs, elementSpot("installation", inst.ID, i).key("via"))

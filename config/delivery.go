@@ -23,9 +23,9 @@ type Delivery struct {
 type Target struct {
 	// Name names it, unique in all files: letters, digits, ".", "_", "-".
 	Name string `toml:"name" required:"true"`
-	// Type is "http", a POST to url; "command", a run of a program; or "log", a line
-	// in our log.
-	Type string `toml:"type" required:"true" oneof:"http command log" later:"pull message"`
+	// Type is "http", a POST to url; "command", a run of a program; "message", a
+	// message in a conversation on a platform; or "log", a line in our log.
+	Type string `toml:"type" required:"true" oneof:"http command message log" later:"pull"`
 	// URL is where an http target listens: http://, https://, or a Unix socket as
 	// http+unix:///run/app.sock:/events. It holds no
 	// user and password; those go into headers, as a reference. Only of http.
@@ -39,6 +39,18 @@ type Target struct {
 	// HOME, TZ and the like, and what it must know of its event. Default: none. Only
 	// of command.
 	Env map[string]Value `toml:"env"`
+	// Installation is the id of the one that sends, of a type that can. Events of the
+	// conversation that it sends to are not sent back. Only of message, and required.
+	Installation string `toml:"installation"`
+	// Conversation is where it sends to, as the platform calls it. Only of message,
+	// and required.
+	Conversation string `toml:"conversation"`
+	// Thread is the thread of the conversation. Default: none. Only of message.
+	Thread string `toml:"thread"`
+	// Text is what is sent, with fields of the event in braces: "{sender.name}:
+	// {text}". They are those of match, {type}, {timestamp}, {id}, {node.name},
+	// {payload} and {system.NAME}; {{ is a brace. Default: "{text}". Only of message.
+	Text string `toml:"text"`
 	// Events lists the event types to deliver: "message", a family as
 	// "message.*", or "*" for all but "system.*". Default "*": a first event that
 	// silently goes nowhere is worse than one too many.

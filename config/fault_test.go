@@ -111,7 +111,7 @@ leasehold.toml:1:17: installation #1: type: is missing`},
 leasehold.toml:1:3: target #1: type: is missing`},
 		{"an empty name", "[[target]]\nname = \"\"\ntype = \"log\"\n", `leasehold.toml:2:8: target #1: name: must not be empty`},
 		{"a name with a blank", "[[target]]\nname = \"a b\"\ntype = \"log\"\n", `leasehold.toml:2:8: target "a b": name: must be letters, digits, ".", "_" and "-", beginning with a letter or digit, at most 128`},
-		{"an unknown target type", "[[target]]\nname = \"a\"\ntype = \"https\"\n", `leasehold.toml:3:8: target "a": type: must be "http", "command" or "log" (did you mean "http"?)`},
+		{"an unknown target type", "[[target]]\nname = \"a\"\ntype = \"https\"\n", `leasehold.toml:3:8: target "a": type: must be "http", "command", "message" or "log" (did you mean "http"?)`},
 		{"a target type of a later version", "[[target]]\nname = \"a\"\ntype = \"pull\"\n", `leasehold.toml:3:8: target "a": type: "pull" is not in this version`},
 		{"a command target without one", "[[target]]\nname = \"a\"\ntype = \"command\"\n", `leasehold.toml:1:3: target "a": command: is missing`},
 		{"a command that depends on the folder", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"./run.sh\"]\n", `leasehold.toml:4:11: target "a": command: "./run.sh" depends on the folder that Leasehold was started in; write an absolute path, or a name in the PATH`},
@@ -120,6 +120,12 @@ leasehold.toml:1:3: target #1: type: is missing`},
 		{"variables that are none", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\"]\nenv = { \"A=B\" = \"x\", LEASEHOLD_TARGET = \"x\", C = \"a\\u0000b\" }\n", `leasehold.toml:5:17: target "a": env."A=B": "A=B" is no name of a variable
 leasehold.toml:5:41: target "a": env.LEASEHOLD_TARGET: names beginning with LEASEHOLD_ are Leasehold's own
 leasehold.toml:5:50: target "a": env.C: C: has a NUL byte in it`},
+		{"a message target that says neither who nor where", "[[target]]\nname = \"a\"\ntype = \"message\"\n", `leasehold.toml:1:3: target "a": conversation: is missing
+leasehold.toml:1:3: target "a": installation: is missing`},
+		{"a message target of nobody", "[[target]]\nname = \"a\"\ntype = \"message\"\ninstallation = \"opps\"\nconversation = \"C\"\n[[installation]]\nid = \"ops\"\ntype = \"bare\"\n", `leasehold.toml:4:16: target "a": installation: installation "opps" is not defined (did you mean "ops"?)`},
+		{"a text with a field that no event has", "[[target]]\nname = \"a\"\ntype = \"message\"\ninstallation = \"ops\"\nconversation = \"C\"\ntext = \"{sender.nam}: {text}\"\n[[installation]]\nid = \"ops\"\ntype = \"bare\"\n", `leasehold.toml:6:8: target "a": text: {sender.nam} is no field of an event (did you mean {sender.name}?)`},
+		{"a text with a brace alone", "[[target]]\nname = \"a\"\ntype = \"message\"\ninstallation = \"ops\"\nconversation = \"C\"\ntext = \"{text\"\n[[installation]]\nid = \"ops\"\ntype = \"bare\"\n", `leasehold.toml:6:8: target "a": text: has a { without its }; write {{ for a brace`},
+		{"keys of a message target with another type", "[[target]]\nname = \"a\"\ntype = \"log\"\nconversation = \"C\"\n", `leasehold.toml:4:16: target "a": conversation: does not go with type = "log" (remove it)`},
 		{"keys of another type of target", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\"]\nurl = \"http://h\"\n[[target]]\nname = \"b\"\ntype = \"http\"\nurl = \"http://h\"\ncommand = [\"run\"]\n", `leasehold.toml:5:7: target "a": url: does not go with type = "command" (remove it)
 leasehold.toml:10:11: target "b": command: does not go with type = "http" (remove it)`},
 		{"a kind that is none", "[[target]]\nname = \"a\"\ntype = \"log\"\nkinds = [\"direct\", \"\"]\n", `leasehold.toml:4:20: target "a": kinds: must be a kind of conversation, such as "direct"`},

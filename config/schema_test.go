@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,7 @@ func TestTheStructsAreTheManual(t *testing.T) {
 			}
 			table := shapeOf(elem) == tableShape
 			hasDefault := f.tag.Get("default") != "" || regexp.MustCompile(`[Dd]efault`).MatchString(doc)
-			required := f.tag.Get("required") != "" || name == "Target.URL" || name == "Target.Command"
+			required := f.tag.Get("required") != "" || slices.Contains([]string{"Target.URL", "Target.Command", "Target.Installation", "Target.Conversation"}, name)
 			if !table && !hasDefault && !required && f.tag.Get("later") != "true" && s.Name() != "Task" {
 				t.Errorf("%s: got no default in tag or comment, want one", name)
 			}

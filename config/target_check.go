@@ -11,6 +11,7 @@ import (
 	"leasehold/internal/child"
 	"leasehold/internal/secretname"
 	"leasehold/internal/unixurl"
+	"leasehold/internal/wording"
 )
 
 // denied checks ranges of addresses.
@@ -47,6 +48,8 @@ func (v *validator) target(t *Target, s spot) {
 		}
 	case "command":
 		v.command(t, s)
+	case "message":
+		v.message(t, s)
 	}
 	v.alien(t, s)
 }
@@ -66,12 +69,42 @@ func (v *validator) alien(t *Target, s spot) {
 		{"client_key", "http", t.ClientKey.Kind != ""},
 		{"command", "command", t.Command != nil},
 		{"env", "command", len(t.Env) > 0},
+		{"installation", "message", t.Installation != ""},
+		{"conversation", "message", t.Conversation != ""},
+		{"thread", "message", t.Thread != ""},
+		{"text", "message", t.Text != ""},
 	} {
 		if k.set && t.Type != k.typ && t.Type != "" {
 			v.fail(s.key(k.key), fmt.Sprintf("does not go with type = %q", t.Type), "remove it")
 		}
 	}
 }
+
+// message checks what is sent, and that it says where to. Whether its installation
+// is there is for names to say.
+func (v *validator) message(t *Target, s spot) {
+	if t.Installation == "" {
+		v.absent(s.key("installation"))
+	}
+	if t.Conversation == "" {
+		v.absent(s.key("conversation"))
+	}
+	if _, err := wording.Parse(t.Text); err != nil {
+		v.fail(s.key("text"), err.Error(), unknownField(t.Text, err))
+	}
+}
+
+// unknownField is for a field that is nearly one of those that there are.
+func unknownField(text string, err error) string {
+	for _, m := range braced.FindAllStringSubmatch(text, -1) {
+		if name, ok := closest(m[1], wording.Names()); ok && strings.Contains(err.Error(), "{"+m[1]+"}") {
+			return fmt.Sprintf("did you mean {%s}?", name)
+		}
+	}
+	return ""
+}
+
+var braced = regexp.MustCompile(`\{\s*([^{}\s]+)\s*\}`)
 
 // command checks a program and its environment. It does not look whether the
 // program is there: it may come later.

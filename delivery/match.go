@@ -74,6 +74,9 @@ func (t Target) takes(s *subject) bool {
 	if len(t.Kinds) > 0 && !slices.Contains(t.Kinds, s.Conversation.Kind) {
 		return false
 	}
+	if c, ok := t.Sink.(Choosy); ok && !c.Takes(s.id, s.Event) {
+		return false
+	}
 	for _, r := range t.rules {
 		if !r.fits(s) {
 			return false

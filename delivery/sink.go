@@ -3,6 +3,8 @@ package delivery
 import (
 	"context"
 	"time"
+
+	"leasehold/channel"
 )
 
 // Sink brings deliveries to where one target is.
@@ -20,6 +22,13 @@ type Batcher interface {
 	// DeliverBatch makes one attempt for all of them, in their order; they are taken as
 	// a whole or not at all. It keeps to what Deliver promises.
 	DeliverBatch(ctx context.Context, all []Delivery) Result
+}
+
+// Choosy is a Sink that does not want every event that its target names. It is asked
+// before a delivery is stored, by the goroutine that accepts the event: it must not
+// block. It is not asked about announcements.
+type Choosy interface {
+	Takes(installation string, e *channel.Event) bool
 }
 
 // Delivery is one attempt to bring one event to one target.

@@ -206,15 +206,15 @@ func (f *fakeBox) called(op string) int {
 // platform takes messages, as slow and as wrong as a test wants.
 type platform struct {
 	channel.Channel
-	mu     sync.Mutex
-	taken  []string // ids, in order, each time
-	tries  []try
-	onWay  map[string]int // by conversation
-	most   int            // at once
+	mu    sync.Mutex
+	taken []string // ids, in order, each time
+	tries []try
+	onWay map[string]int // by conversation
+	most  int            // at once
 
 	shared  bool // several processes speak through it, which the engine would prevent
 	dedupes bool // the second message with one id is dropped
-	answer func(m channel.Message, n int) (took time.Duration, taken bool, err error)
+	answer  func(m channel.Message, n int) (took time.Duration, taken bool, err error)
 }
 
 type try struct {
