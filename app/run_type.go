@@ -57,9 +57,20 @@ func (p *program) runType(ctx context.Context, kind string, f runFlags, command 
 	if c.Targets[0].Type == "log" {
 		to = "the log"
 	}
-	p.line("%s %q → %s; its data is kept in %s, for the next run of the same id", kind, id, printable(to), c.Node.DataDir)
-	p.line("From another terminal: %s --data-dir %s status", shellWord(os.Args[0]), shellWord(string(c.Node.DataDir)))
+	if err := p.introduce(d, to, string(c.Node.DataDir)); err != nil {
+		return err
+	}
 	return p.run(ctx, c, p.logger(c.Log, p.Stderr))
+}
+
+// introduce says what runs, and where its data is kept.
+func (p *program) introduce(d *draft, to, dir string) error {
+	if p.json {
+		return p.asJSON(map[string]string{"id": d.id, "type": d.kind, "to": to, "data_dir": dir})
+	}
+	p.line("%s %q → %s; its data is kept in %s, for the next run of the same id", d.kind, d.id, printable(to), dir)
+	p.line("From another terminal: %s --data-dir %s status", shellWord(os.Args[0]), shellWord(dir))
+	return nil
 }
 
 // command takes what stands behind -- for the type's command.
