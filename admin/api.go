@@ -108,8 +108,10 @@ type Options struct {
 	// Declared says where the config file declares an installation (FILE:LINE);
 	// "" = it does not.
 	Declared func(id string) string
-	Redact   *redact.Redactor
-	Log      *slog.Logger
+	// TargetNames are the configured targets; nil: they are not known here.
+	TargetNames func() []string
+	Redact      *redact.Redactor
+	Log         *slog.Logger
 }
 
 // API is the set of handlers.

@@ -31,7 +31,7 @@ type Input struct {
 	Via     string            `json:"via,omitempty"`
 	Config  json.RawMessage   `json:"config,omitempty"` // secrets by reference only
 	Labels  map[string]string `json:"labels,omitempty"`
-	Targets []string          `json:"targets,omitempty"`
+	Targets []string          `json:"targets,omitzero"` // empty = nowhere
 	Enabled *bool             `json:"enabled,omitempty"`
 }
 
@@ -158,6 +158,9 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	if len(i.Config) == 0 {
 		i.Config = json.RawMessage("{}")
 	}
+	if err := a.known(i.Targets); err != nil {
+		return err
+	}
 	warning, err := a.check(r.Context(), &i)
 	if err != nil {
 		return err
@@ -179,6 +182,25 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 	}
 	return a.answerInstallation(w, r, status, warning)
+}
+
+// known refuses a target that is not configured, as the file does: a name that was
+// mistyped would keep every event waiting.
+func (a *API) known(targets []string) error {
+	if a.o.TargetNames == nil {
+		return nil
+	}
+	names := a.o.TargetNames()
+	for _, t := range targets {
+		switch {
+		case slices.Contains(names, t):
+		case len(names) == 0:
+			return fault.Errorf(fault.Invalid, "target %q is not configured, and none is; write a [[target]] into the config file", t)
+		default:
+			return fault.Errorf(fault.Invalid, "target %q is not configured; there are %s", t, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // check seals i, and tells a config that no secret could mend from one that only

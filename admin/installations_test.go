@@ -60,6 +60,23 @@ func TestInstallations(t *testing.T) {
 		w.want(w.do("GET", "/v1/installations", ""), http.StatusOK, `"items":[]`)
 	})
 
+	t.Run("its targets are configured ones, or none, or left to the default", func(t *testing.T) {
+		w := newWorld(t)
+		put := func(id, targets string) answer {
+			return w.do("PUT", "/v1/installations/"+id, `{"type":"chat","config":{"url":"ws://x/`+id+`"}`+targets+`}`)
+		}
+		w.want(put("unchecked", `,"targets":["nobody"]`), http.StatusCreated)
+		w.options.TargetNames = func() []string { return []string{"app", "log"} }
+		w.want(put("mistyped", `,"targets":["app","lgo"]`), 422, `target \"lgo\" is not configured; there are app, log`)
+		w.want(put("named", `,"targets":["log"]`), http.StatusCreated, `"targets":["log"]`)
+		w.want(put("nowhere", `,"targets":[]`), http.StatusCreated, `"targets":[]`)
+		if a := w.want(put("default", ""), http.StatusCreated); strings.Contains(a.body, "targets") {
+			t.Errorf("got %s, want no targets in it", a.body)
+		}
+		w.options.TargetNames = func() []string { return nil }
+		w.want(put("early", `,"targets":["app"]`), 422, "none is; write a [[target]] into the config file")
+	})
+
 	t.Run("a secret that is not there is taken with a warning", func(t *testing.T) {
 		w := newWorld(t)
 		w.want(w.do("PUT", "/v1/installations/acme", `{"type":"chat","config":{"url":"ws://x","token":{"env":"LATER"}}}`), http.StatusCreated, `"warning":"config of installation acme: token: env LATER is not set"`)

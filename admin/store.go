@@ -16,7 +16,7 @@ type Installation struct {
 	Via      string            `json:"via,omitempty"`
 	Config   json.RawMessage   `json:"config,omitempty"` // secrets by reference only
 	Labels   map[string]string `json:"labels,omitempty"`
-	Targets  []string          `json:"targets,omitempty"` // empty = the default ones
+	Targets  []string          `json:"targets,omitzero"` // nil = the default ones; empty = nowhere
 	Enabled  bool              `json:"enabled"`
 	Source   string            `json:"source"` // file: the config file owns it; api
 	Revision int64             `json:"revision"`

@@ -88,10 +88,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	resolve := p.resolver(quiet)
 	r := report{
 		Files: append([]string{}, c.Files...), DataDir: string(c.Node.DataDir), Socket: string(c.Admin.Socket),
-		Installations: len(c.Installations), Targets: []string{}, Lease: leaseLine(c.Lease),
-	}
-	for _, t := range c.Targets {
-		r.Targets = append(r.Targets, t.Name)
+		Installations: len(c.Installations), Targets: targetNames(c), Lease: leaseLine(c.Lease),
 	}
 	r.Warnings, r.Restart = p.unresolved(c, resolve), p.awaited(ctx, c)
 	types, err := channel.NewTypes(resolve, p.Types...)

@@ -159,6 +159,7 @@ func holder(o sqlite.Owner) string {
 // answers completes the handlers' options with what is the same in every mode.
 func (p *program) answers(current func() *config.Config, o admin.Options) admin.Options {
 	o.Version, o.Redact, o.FingerprintKey = buildVersion(), p.redact, fingerprintKey(current())
+	o.TargetNames = func() []string { return targetNames(current()) }
 	o.Declared = func(id string) string { return declared(current(), id) }
 	return o
 }

@@ -105,17 +105,25 @@ func (p *program) installation(v admin.View, err error) error {
 		"attempts", count(v.Status.Attempts), "next attempt", stamp(v.Status.NextAttempt),
 		"last connected", stamp(v.Status.LastReady), "last event", stamp(v.Status.LastEvent),
 		"waiting", strconv.FormatInt(v.Backlog, 10), "oldest waits since", stamp(v.OldestPending), "held by", v.Node,
-		"enabled", yesNo(v.Enabled), "targets", strings.Join(v.Targets, ", "), "labels", pairs(v.Labels),
+		"enabled", yesNo(v.Enabled), "targets", targetsLine(v.Targets), "labels", pairs(v.Labels),
 		"source", source, "revision", strconv.FormatInt(v.Revision, 10), "config", string(v.Config),
 	)
 	return nil
+}
+
+// targetsLine are the targets that an installation names; "" for none.
+func targetsLine(names []string) string {
+	if names != nil && len(names) == 0 {
+		return "none: its events are stored and go nowhere"
+	}
+	return strings.Join(names, ", ")
 }
 
 // putFlags are what a put may say beside a whole file.
 type putFlags struct {
 	file, kind, via, config string
 	labels, targets         []string
-	disabled                bool
+	disabled, nowhere       bool
 	revision                int64
 }
 
@@ -144,12 +152,14 @@ written as references: {"env":"NAME"}, {"file":"PATH"} or {"credential":"NAME"}.
 	flags.StringVar(&f.via, "via", "", "ride on the connection of this installation `id`")
 	flags.StringVar(&f.config, "config-json", "", "the type's keys as `JSON`")
 	flags.StringArrayVar(&f.labels, "label", nil, "a label, `name=value`; may be repeated")
+	flags.BoolVar(&f.nowhere, "nowhere", false, "store its events and deliver them to no target")
 	flags.StringArrayVar(&f.targets, "target", nil, "a target `name` for its events; may be repeated")
 	flags.BoolVar(&f.disabled, "disabled", false, "do not connect it yet")
 	flags.Int64Var(&f.revision, "revision", 0, "replace the one of this revision `number`")
-	for _, other := range []string{"type", "via", "config-json", "label", "target", "disabled"} {
+	for _, other := range []string{"type", "via", "config-json", "label", "target", "nowhere", "disabled"} {
 		c.MarkFlagsMutuallyExclusive("file", other)
 	}
+	c.MarkFlagsMutuallyExclusive("target", "nowhere")
 	return c
 }
 
@@ -161,6 +171,9 @@ func (p *program) input(f putFlags) (in admin.Input, err error) {
 		return in, usage("name a channel type with --type, or a file with --file; see leasehold types list")
 	}
 	in = admin.Input{Type: f.kind, Via: f.via, Targets: f.targets}
+	if f.nowhere {
+		in.Targets = []string{}
+	}
 	if f.disabled {
 		in.Enabled = new(bool)
 	}

@@ -106,11 +106,12 @@ func TestRoutes(t *testing.T) {
 		}
 	})
 
-	t.Run("a list without targets in the file is nowhere, no list is the default", func(t *testing.T) {
+	t.Run("a list without targets is nowhere, no list is the default", func(t *testing.T) {
 		s := open(t)
 		put(t, s, "named", "app")
+		put(t, s, "plain")
+		put(t, s, "mute", []string{}...)
 		c := config.Default()
-		c.Installations = []config.Installation{{ID: "mute", Targets: []string{}}, {ID: "plain"}, {ID: "named", Targets: []string{"app"}}}
 		targets := []delivery.Target{{Name: "app", Kind: "log"}, {Name: "log", Kind: "log"}}
 		ask := func() string {
 			r := &routes{store: s, changed: s.Watch(t.Context()), log: quiet}

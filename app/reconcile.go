@@ -103,9 +103,6 @@ func same(a, b admin.Installation) bool {
 		if len(i.Labels) == 0 {
 			i.Labels = nil
 		}
-		if len(i.Targets) == 0 {
-			i.Targets = nil
-		}
 		b, _ := json.Marshal([]any{i.Type, i.Via, config, i.Labels, i.Targets, i.Enabled, i.Fingerprint}) // it came from JSON
 		return string(b)
 	}

@@ -143,7 +143,8 @@ type route struct {
 // routeWithin bounds the reading of a table: an event waits for it.
 const routeWithin = 3 * time.Second
 
-// of returns the targets that an installation names; nil: none.
+// of returns the targets that an installation names; nil: it names none, empty: its
+// events go nowhere.
 func (r *routes) of(installation string) []string { return r.route(installation).targets }
 
 // describe returns an installation's channel type and labels.
@@ -179,26 +180,16 @@ func (r *routes) read() {
 	}
 	r.table = make(map[string]route, len(all))
 	for _, i := range all {
-		to := route{typ: i.Type, labels: i.Labels}
-		if len(i.Targets) > 0 {
-			to.targets = i.Targets
-		}
-		r.table[i.ID] = to
+		r.table[i.ID] = route{targets: i.Targets, typ: i.Type, labels: i.Labels}
 	}
 }
 
-// router is the dispatcher as the engine's holder, for a file that says that the
-// events of an installation go nowhere: targets = [].
+// router is the dispatcher as the engine's holder, where events may go nowhere:
+// targets = [], of an installation or of [delivery].
 type router struct {
 	*delivery.Dispatcher
 	routes *routes
-	silent atomic.Pointer[silent]
-}
-
-// silent are those whose events go nowhere, as a file has it.
-type silent struct {
-	installations map[string]bool // with targets = []
-	rest          bool            // delivery.targets = []: those that name none, too
+	silent atomic.Bool // those that name no target go nowhere
 }
 
 func newRouter(c *config.Config, d *delivery.Dispatcher, routes *routes) *router {
@@ -209,11 +200,7 @@ func newRouter(c *config.Config, d *delivery.Dispatcher, routes *routes) *router
 
 // follow makes c what the router goes by.
 func (r *router) follow(c *config.Config) {
-	s := &silent{installations: map[string]bool{}, rest: c.Delivery.Targets != nil && len(c.Delivery.Targets) == 0}
-	for _, i := range c.Installations {
-		s.installations[i.ID] = i.Targets != nil && len(i.Targets) == 0
-	}
-	r.silent.Store(s)
+	r.silent.Store(c.Delivery.Targets != nil && len(c.Delivery.Targets) == 0)
 }
 
 var _ engine.Holder = (*router)(nil)
@@ -224,7 +211,7 @@ func (r *router) Targets(t channel.Term, e *channel.Event) []string {
 	if id == "" {
 		id = t.Installation
 	}
-	if s := r.silent.Load(); s.installations[id] || s.rest && r.routes.of(id) == nil {
+	if named := r.routes.of(id); named == nil && r.silent.Load() || named != nil && len(named) == 0 {
 		return nil
 	}
 	return r.Dispatcher.Targets(t, e)

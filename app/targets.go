@@ -52,6 +52,14 @@ func targetsOf(c *config.Config, post outbound.Poster, resolve channel.Resolver)
 	return targets
 }
 
+func targetNames(c *config.Config) []string {
+	names := make([]string, len(c.Targets))
+	for i, t := range c.Targets {
+		names[i] = t.Name
+	}
+	return names
+}
+
 // lacking is a target that lacks something of its own.
 type lacking struct{ what string }
 

@@ -58,6 +58,10 @@ func (r row) same(o row) bool {
 	return r == o
 }
 
+// nowhere is stored as the targets of an installation whose events go to none; one
+// that names none, so that the default ones hold, has an empty list.
+const nowhere = "null"
+
 func newRow(i admin.Installation, source string) (row, error) {
 	r := row{
 		id: i.ID, typ: i.Type, via: i.Via, config: string(i.Config), labels: "{}", targets: "[]",
@@ -81,7 +85,11 @@ func newRow(i admin.Installation, source string) (row, error) {
 		}
 		r.labels = string(b)
 	}
-	if len(i.Targets) > 0 {
+	switch {
+	case i.Targets == nil:
+	case len(i.Targets) == 0:
+		r.targets = nowhere
+	default:
 		b, err := json.Marshal(i.Targets)
 		if err != nil {
 			return row{}, fmt.Errorf("installation %s: targets: %w", i.ID, err)

@@ -52,7 +52,11 @@ func (r *installationRow) installation() (admin.Installation, error) {
 			return i, fmt.Errorf("labels of %s: %w", r.ID, err)
 		}
 	}
-	if r.Targets != "[]" {
+	switch r.Targets {
+	case "[]":
+	case nowhere:
+		i.Targets = []string{}
+	default:
 		if err := json.Unmarshal([]byte(r.Targets), &i.Targets); err != nil {
 			return i, fmt.Errorf("targets of %s: %w", r.ID, err)
 		}

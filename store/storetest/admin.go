@@ -37,6 +37,33 @@ func (r *runner) installations(t *testing.T) {
 		want(w, "lease", w.leaseOf(s, "i"), engine.Lease{ID: "i"})
 	})
 
+	r.promise(t, "an installation that names no targets is told from one whose events go nowhere", func(w *world) {
+		s := w.node()
+		named := func(id string) bool {
+			got, err := s.Installation(w.ctx, id)
+			w.must(err)
+			all, err := s.Installations(w.ctx)
+			w.must(err)
+			listed := slices.IndexFunc(all, func(i admin.Installation) bool { return i.ID == id })
+			want(w, "targets of "+id, len(got.Targets)+len(all[listed].Targets), 0)
+			want(w, "listed as shown: "+id, all[listed].Targets != nil, got.Targets != nil)
+			return got.Targets != nil
+		}
+		w.put("default")
+		w.put("nowhere", func(i *admin.Installation) { i.Targets = []string{} })
+		want(w, "a default one's are named", named("default"), false)
+		want(w, "a silent one's are named", named("nowhere"), true)
+		rows := []admin.Installation{{ID: "f", Type: "fake", Enabled: true}}
+		for _, targets := range [][]string{nil, {}, {}, nil} {
+			was := rows[0].Targets != nil
+			rows[0].Targets = targets
+			added, changed, _, err := s.Reconcile(w.ctx, rows)
+			w.must(err)
+			want(w, "the file's are named", named("f"), targets != nil)
+			want(w, "it is a change", len(changed) == 1, len(added) == 0 && was != (targets != nil))
+		}
+	})
+
 	r.promise(t, "a change needs the stored revision", func(w *world) {
 		s := w.node()
 		i := w.put("i")
