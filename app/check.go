@@ -181,8 +181,9 @@ func (p *program) compare(ctx context.Context, c *config.Config, types *channel.
 	have, there, err := p.stored(ctx, c, url)
 	if err != nil {
 		r.Warnings = append(r.Warnings, err.Error())
+		return nil
 	}
-	if err != nil || !there {
+	if !there {
 		return nil
 	}
 	r.Changes = &changes{}

@@ -79,3 +79,25 @@ func Eventually(t testing.TB, what string, f func() bool) {
 		<-time.After(lookEvery)
 	}
 }
+
+// Hold runs a statement in a transaction that stays open for d. The channel is
+// closed when it is over.
+func Hold(t testing.TB, url, sql string, d time.Duration) <-chan struct{} {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, "BEGIN; "+sql); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		<-time.After(d)
+		_ = conn.Close(ctx) // which rolls it back
+	}()
+	t.Cleanup(func() { <-over })
+	return over
+}

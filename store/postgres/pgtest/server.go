@@ -29,6 +29,16 @@ import (
 // Role is the superuser of every server; it has no password on the Unix socket.
 const Role = "leasehold"
 
+// access lets everybody in, but for one who has to say a password: see Guest.
+const access = `local all all trust
+host all ` + Guest + ` 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+`
+
+// Guest is a name for a role that needs its password on loopback. A test that wants
+// it makes it.
+const Guest = "guest"
+
 const (
 	startWithin = time.Minute // for a machine with other things to do
 	stopWithin  = 20 * time.Second
@@ -124,6 +134,9 @@ func start(bin string, settings []string) (_ *Server, err error) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
+	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(access), 0o600); err != nil {
+		return nil, err
+	}
 	if s.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
@@ -210,6 +223,19 @@ func (s *Server) Start(t testing.TB) {
 	if err := s.run(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Speak makes the server speak TLS on loopback, with this certificate.
+func (s *Server) Speak(t testing.TB, cert, key []byte) {
+	t.Helper()
+	for name, content := range map[string][]byte{"server.crt": cert, "server.key": key} {
+		path := filepath.Join(s.data(), name)
+		if err := errors.Join(os.WriteFile(path, content, 0o600), own(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Exec(t, "ALTER SYSTEM SET ssl = on")
+	s.Exec(t, "SELECT pg_reload_conf()")
 }
 
 func (s *Server) stop() error {
