@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -414,7 +415,8 @@ func oversizedEvent(r *rig) {
 		<-ctx.Done()
 		return nil
 	}})
-	n := r.start("a", s)
+	d := &diary{}
+	n := r.start("a", s, func(o *engine.Options) { o.Observer = d })
 	if err := <-got; !errors.Is(err, channel.ErrTooLarge) {
 		r.Errorf("got %v, want channel.ErrTooLarge", err)
 	}
@@ -423,6 +425,9 @@ func oversizedEvent(r *rig) {
 	}
 	if got := n.sup.Status().Oversized; got != 1 {
 		r.Errorf("got %d oversized events counted, want 1", got)
+	}
+	if told := d.take(); !slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, "acme: notice event_too_large event huge ") }) {
+		r.Errorf("got %q, want the one that was dropped", told)
 	}
 	n.finish()
 }

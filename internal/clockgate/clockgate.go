@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// settleWithin is the time since the machine's start in which a clock that the
-	// kernel calls unsynchronised is not believed. A box with a network has the time
-	// within one or two minutes; one that has none must not be held for ever.
+	// settleWithin is the time since the start of a machine without a clock of its own
+	// in which one that the kernel calls unsynchronised is not believed. A box with a
+	// network has the time within one or two minutes; one that has none must not be
+	// held for ever.
 	settleWithin = 5 * time.Minute
 	// leapOver is the least step that is made good: above what is slewed or set by
 	// hand in a day, far below every max_age.
@@ -45,6 +46,9 @@ type Options struct {
 	Up func() (d time.Duration, ok bool)
 	// Unsynced reports that the kernel calls its clock unsynchronised; nil = the system's.
 	Unsynced func() bool
+	// Kept reports that something keeps the time while the machine is off: a clock with
+	// a battery, or the host of a virtual machine. nil = the system's answer.
+	Kept func(now time.Time) bool
 }
 
 // Gate is safe for concurrent use.
@@ -73,6 +77,9 @@ func New(o Options) *Gate {
 	}
 	if o.Unsynced == nil {
 		o.Unsynced = unsynced
+	}
+	if o.Kept == nil {
+		o.Kept = kept
 	}
 	g := &Gate{o: o}
 	g.mu.Lock()
@@ -126,7 +133,7 @@ func (g *Gate) look() string {
 	case now.Before(g.o.Built):
 		return fmt.Sprintf("it shows %s, before this program was built", now.UTC().Format(time.RFC3339))
 	case g.settled:
-	case !known || on >= settleWithin || !g.o.Unsynced():
+	case !known, on >= settleWithin, !g.o.Unsynced(), g.o.Kept(now):
 		g.settled = true
 	default:
 		return fmt.Sprintf("the machine started %s ago and has not learnt the time yet", on.Truncate(time.Second))

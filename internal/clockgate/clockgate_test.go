@@ -14,12 +14,14 @@ type machine struct {
 	wall     time.Time
 	on       time.Duration
 	unsynced bool
+	battery  bool
 }
 
 func (m *machine) gate(built time.Time) *Gate {
 	return New(Options{
 		Built: built, Wall: func() time.Time { return m.wall },
 		Up: func() (time.Duration, bool) { return m.on, true }, Unsynced: func() bool { return m.unsynced },
+		Kept: func(time.Time) bool { return m.battery },
 	})
 }
 
@@ -47,6 +49,8 @@ func TestHeld(t *testing.T) {
 		{"a clock before the build is not, however long the machine is on", machine{wall: time.Unix(100, 0), on: 90 * 24 * time.Hour}, "before this program was built"},
 		{"a clock before the build is not, though the kernel calls it right", machine{wall: built.Add(-time.Second), on: time.Hour}, "2026-10-31T23:59:59Z"},
 		{"right after the start an unsynchronised one is not", machine{wall: today, on: 40 * time.Second, unsynced: true}, "started 40s ago"},
+		{"one that a battery kept is", machine{wall: today, on: 40 * time.Second, unsynced: true, battery: true}, ""},
+		{"one that a battery did not keep, before the build, is not", machine{wall: time.Unix(0, 0), on: 40 * time.Second, battery: true}, "before this program was built"},
 		{"five minutes after the start it is", machine{wall: today, on: settleWithin, unsynced: true}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

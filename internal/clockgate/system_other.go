@@ -9,3 +9,5 @@ import "time"
 func up() (time.Duration, bool) { return 0, false }
 
 func unsynced() bool { return false }
+
+func kept(time.Time) bool { return true }
