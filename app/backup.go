@@ -75,14 +75,18 @@ func (b *backups) Backup(ctx context.Context, path string) (admin.Backup, error)
 // its rhythm.
 const backupLook = time.Hour
 
-// backupChore makes a backup when the newest one is old enough.
-func backupChore(current func() *config.Config, s store.Backer) *chore {
+// backupChore makes a backup when the newest one is old enough. n is the node that
+// runs; nil = nothing does.
+func backupChore(current func() *config.Config, s store.Backer, n *node) *chore {
 	return &chore{name: "backup", every: func(c *config.Config) time.Duration {
-		return min(backupLook, max(time.Second, c.Tasks.Backup.Interval()))
+		if every := c.Tasks.Backup.Interval(); every > 0 {
+			return min(backupLook, every)
+		}
+		return backupLook
 	}, do: func(ctx context.Context) (string, error) {
 		c := current()
 		every := c.Tasks.Backup.Interval()
-		if every == 0 {
+		if every == 0 || n != nil && n.clockHeld() != "" { // its name would be of another day
 			return "", nil
 		}
 		if err := makeBackupsDir(c); err != nil {

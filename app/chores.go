@@ -32,7 +32,7 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 		{name: pingTask, every: func(*config.Config) time.Duration { return pingEvery }, do: n.ping},
 	}
 	if b, ok := s.(store.Backer); ok || s == nil {
-		tasks = append(tasks, backupChore(current, b))
+		tasks = append(tasks, backupChore(current, b, n))
 	}
 	if n != nil {
 		tasks = append(tasks, n.reloader.chores()...)

@@ -229,3 +229,32 @@ func TestLogger(t *testing.T) {
 		}
 	})
 }
+
+func TestBackupChore(t *testing.T) {
+	for name, c := range map[string]struct {
+		is   config.Backup
+		look time.Duration
+	}{
+		"off":              {config.Backup{}, time.Hour},
+		"a folder alone":   {config.Backup{Dir: "/mnt/usb"}, time.Hour},
+		"once a week":      {config.Backup{Every: config.Duration(7 * 24 * time.Hour)}, time.Hour},
+		"every 10 minutes": {config.Backup{Every: config.Duration(10 * time.Minute)}, 10 * time.Minute},
+	} {
+		t.Run("it looks as often as a backup may be due, once an hour at least: "+name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Tasks.Backup = c.is
+			if got := backupChore(func() *config.Config { return cfg }, nil, nil).every(cfg); got != c.look {
+				t.Errorf("got a look every %v, want every %v", got, c.look)
+			}
+		})
+	}
+	t.Run("off, it makes none", func(t *testing.T) {
+		dir := t.TempDir()
+		cfg := config.Default()
+		cfg.Node.DataDir = config.Path(dir)
+		done, err := backupChore(func() *config.Config { return cfg }, nil, nil).do(t.Context())
+		if done != "" || err != nil || exists(filepath.Join(dir, "backups")) {
+			t.Errorf("got %q, %v, want nothing", done, err)
+		}
+	})
+}
