@@ -35,6 +35,7 @@ var titles = map[fault.Kind]string{
 	fault.Busy:      "The store is held by another process",
 	fault.Gone:      "The store was removed or replaced",
 	fault.Newer:     "The store is of a newer version",
+	fault.Backlog:   "Too much waits for delivery",
 }
 
 // statusError is an error whose status its kind does not tell: those of HTTP itself.

@@ -14,6 +14,8 @@ func StoreStep(err error) string {
 		return "stop leasehold and restore a backup: leasehold restore --help"
 	case fault.Gone:
 		return "put the database file back or restore a backup, then restart leasehold"
+	case fault.Backlog:
+		return "start the program behind the target that is down, or raise delivery.backlog_max; it goes on by itself"
 	case fault.Newer:
 		return "run the newer version that wrote it"
 	default:

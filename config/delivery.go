@@ -13,10 +13,13 @@ type Delivery struct {
 	// at. [] denies none. Default: link-local addresses, and those at which clouds hand
 	// out the machine's credentials.
 	DenyCIDRs []string `toml:"deny_cidrs" default:"169.254.0.0/16,fe80::/10,fd00:ec2::254/128,100.100.100.200/32,168.63.129.16/32,192.0.0.192/32" reload:"true"`
-	// BacklogMax bounds what waits for delivery.
-	BacklogMax Size `toml:"backlog_max" later:"true"`
-	// OnFull says what happens at backlog_max.
-	OnFull string `toml:"on_full" later:"true"`
+	// BacklogMax bounds the bodies of the events that wait for delivery, "2GB", over all
+	// installations and targets. Default: none; the disk is the bound.
+	BacklogMax Size `toml:"backlog_max"`
+	// OnFull says what happens at backlog_max: "refuse" acknowledges nothing more to
+	// the platforms and closes their connections until a tenth of it is delivered;
+	// "drop_oldest" gives up what waits longest. Default refuse.
+	OnFull string `toml:"on_full" default:"refuse" oneof:"refuse drop_oldest"`
 }
 
 // Target is one [[target]]: where events go.

@@ -61,7 +61,7 @@ func TestTheStructsAreTheManual(t *testing.T) {
 
 func TestKeysOfLaterVersionsAreThere(t *testing.T) {
 	want := strings.Fields(`store.master_key
-		delivery.backlog_max delivery.on_full
+		
 		installation.interactions
 		admin.listen admin.allowed_hosts admin.tls_cert admin.tls_key
 		retention.audit tasks.key_reload.every`)

@@ -14,7 +14,7 @@ import (
 // Kind is what went wrong, as several packages branch on it.
 type Kind int
 
-// The kinds. Full, ReadOnly, Corrupt, Busy, Gone and Newer speak of the store.
+// The kinds. Full, ReadOnly, Corrupt, Busy, Gone, Newer and Backlog speak of the store.
 const (
 	Internal  Kind = iota // a mistake of ours
 	Invalid               // the caller's input is wrong
@@ -28,11 +28,13 @@ const (
 	Busy                  // somebody else holds the store's lock
 	Gone                  // the store's file was removed or replaced under us
 	Newer                 // the store was written by a newer version
+	Backlog               // more waits for delivery than the config allows
 )
 
 var names = [...]string{
 	Internal: "internal", Invalid: "invalid", NotFound: "not_found", Conflict: "conflict", Denied: "denied",
 	Temporary: "temporary", Full: "full", ReadOnly: "read_only", Corrupt: "corrupt", Busy: "busy", Gone: "gone", Newer: "newer",
+	Backlog: "backlog",
 }
 
 // String returns the kind's name as it appears in states, logs and answers.
@@ -80,10 +82,10 @@ func Is(err error, k Kind) bool {
 }
 
 // Store reports whether the store as a whole can take nothing because of err:
-// full, read-only, corrupt or gone. A busy store is a slow one, not a broken one.
+// full, read-only, corrupt or gone, or its backlog is full. A busy store is a slow one, not a broken one.
 func Store(err error) bool {
 	switch Of(err) {
-	case Full, ReadOnly, Corrupt, Gone, Newer:
+	case Full, ReadOnly, Corrupt, Gone, Newer, Backlog:
 		return true
 	default:
 		return false
@@ -112,7 +114,7 @@ func ExitCode(err error) int {
 		return ExitConfig
 	case Denied:
 		return ExitDenied
-	case Temporary, Busy, Full:
+	case Temporary, Busy, Full, Backlog:
 		return ExitTemporary
 	default:
 		return ExitFailed
@@ -130,7 +132,7 @@ func Status(err error) int {
 		return 409
 	case Denied:
 		return 403
-	case Temporary, Busy, Full, ReadOnly:
+	case Temporary, Busy, Full, ReadOnly, Backlog:
 		return 503
 	default:
 		return 500
