@@ -89,6 +89,9 @@ func (r *reloader) Reload(ctx context.Context) (admin.Reloaded, error) {
 func (r *reloader) hangup(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.applied == nil {
+		return // a terminal that closed, most often: there is nothing to read
+	}
 	r.told = ""
 	done, err := r.now(ctx)
 	switch {
