@@ -17,8 +17,8 @@ import (
 var programs = []string{"crashes", "deaf", "floods", "forks", "half", "holds", "repeats"}
 
 const (
-	flooded  = 100_000 // what floods.sh tells
-	repeated = 500     // what repeats.sh tells
+	flood, racedFlood = 100_000, 5_000 // what floods.sh tells; less with the race detector, which is slow
+	repeated          = 500            // what repeats.sh tells
 	// execMemory is what a process with all of them may have in RAM at its worst: four
 	// times what one with nothing to do has, and a third of what is told.
 	execMemory = 128 << 20
@@ -28,11 +28,14 @@ func TestPrograms(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	t.Run("programs of every bad habit lose nothing that was acknowledged, repeat nothing in the store, and leave nothing behind", func(t *testing.T) {
 		w := newBox(t, "")
-		notes, lib := t.TempDir(), absolute(t, "testdata")
+		notes, lib, flooded := t.TempDir(), absolute(t, "testdata"), flood
+		if raced {
+			flooded = racedFlood
+		}
 		config := "[node]\nname = \"evidence\"\ndata_dir = \"data\"\n[[target]]\nname = \"log\"\ntype = \"log\"\nevents = [\"nothing\"]\n"
 		for _, name := range programs {
-			config += fmt.Sprintf("[[installation]]\nid = %q\ntype = \"exec\"\n[installation.config]\ncommand = [%q]\nenv = { NOTES = %q, LIB = %q, NAME = %q }\n",
-				name, filepath.Join(lib, name+".sh"), notes, lib, name)
+			config += fmt.Sprintf("[[installation]]\nid = %q\ntype = \"exec\"\n[installation.config]\ncommand = [%q]\nenv = { NOTES = %q, LIB = %q, NAME = %q, FLOOD = \"%d\" }\n",
+				name, filepath.Join(lib, name+".sh"), notes, lib, name, flooded)
 		}
 		w.configure(config)
 
