@@ -57,13 +57,13 @@ func newHerald(redact func(string) string, log *slog.Logger) *herald {
 func (h *herald) Run(ctx context.Context) error { return h.desk.Run(ctx) }
 
 // say announces one event about an installation; "" = about none.
-func (h *herald) say(typ, installation, except string, at time.Time, system any) {
+func (h *herald) say(typ, installation, except string, at time.Time, system news) {
 	body, err := json.Marshal(system)
 	if err != nil {
 		h.log.Error("system event not written", "type", typ, "error", err)
 		return
 	}
-	a := delivery.Announcement{Type: typ, Time: at, Except: except, System: json.RawMessage(h.redact(string(body)))}
+	a := delivery.Announcement{Type: typ, Time: at, Except: except, Text: h.redact(system.sentence(installation)), System: json.RawMessage(h.redact(string(body)))}
 	if installation != "" {
 		kind, labels := h.about(installation)
 		a.About = delivery.Origin{ID: installation, Type: kind, Labels: labels}

@@ -291,3 +291,42 @@ func TestHeraldOfTheNode(t *testing.T) {
 		})
 	})
 }
+
+func TestHeraldSentences(t *testing.T) {
+	t0 := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	began, over := instant{t0}, instant{t0.Add(5 * time.Minute)}
+	for want, n := range map[string]news{
+		"installation acme is blocked (token revoked): replace it": linkNews{To: "blocked", Reason: "auth", Detail: "token revoked", NextStep: "replace it"},
+		"installation acme is backoff (disconnected)":              linkNews{To: "backoff", Reason: "disconnected"},
+		"installation acme is connected again, after 5m":           linkNews{To: "connected", Since: over, DownSince: began},
+		"installation acme tells of session lost (forgotten)":      gapNews{Code: "session_lost", Detail: "forgotten", Count: 1},
+		"installation acme tells of event too large, 3 times":      gapNews{Code: "event_too_large", Count: 3},
+		"target app is down (refused): start it":                   targetNews{Target: "app", To: "down", Reason: "refused", NextStep: "start it"},
+		"target app is ok again, after 5m":                         targetNews{Target: "app", To: "ok", Since: over, DownSince: began},
+		"a delivery to app was given up (answered 400): look":      deadNews{Target: "app", Count: 1, Reason: "answered 400", NextStep: "look"},
+		"4 deliveries to app were given up (answered 400)":         deadNews{Target: "app", Count: 4, Reason: "answered 400"},
+		"the store takes nothing (no space): free some":            storeNews{To: "takes_nothing", Detail: "no space", NextStep: "free some"},
+		"the store takes everything again, after 5m":               storeNews{To: "takes", Since: over, DownSince: began},
+		"leasehold v2 has started":                                 nodeNews{Event: "started", Version: "v2"},
+		"leasehold v2 has started, in the place of v1":             nodeNews{Event: "upgraded", Version: "v2", Previous: "v1"},
+		"leasehold v2 stops (lock lost)":                           nodeNews{Event: "stopping", Version: "v2", Reason: "lock lost"},
+		"clock is held (it shows 1970): set it":                    nodeNews{Event: "status", What: "clock", State: "held", Reason: "it shows 1970", NextStep: "set it"},
+		"task sweeper is ok":                                       nodeNews{Event: "status", What: "task sweeper", State: "ok"},
+	} {
+		if got := n.sentence("acme"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+
+	t.Run("it is announced beside the facts, without a secret", func(t *testing.T) {
+		inTown(t, func(w *town) {
+			w.link("a", connected, engine.Blocked)
+			synctest.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.cries) != 1 || !strings.HasPrefix(w.cries[0].Text, "installation a is blocked (token [redacted] is revoked): replace its credential") {
+				t.Errorf("got %+v, want a sentence without the secret", w.cries)
+			}
+		})
+	})
+}

@@ -1,7 +1,10 @@
 package app
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"leasehold/delivery"
@@ -18,6 +21,28 @@ func (m instant) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, m.UTC().Format(delivery.Timestamp)), nil
 }
 
+// news is what is told, and the same in a sentence for people: a target of type
+// message says it in a conversation.
+type news interface {
+	sentence(installation string) string
+}
+
+// because adds why, and what to do about it, where either is known.
+func because(what, reason, step string) string {
+	if reason != "" {
+		what += " (" + reason + ")"
+	}
+	if step != "" {
+		what += ": " + step
+	}
+	return what
+}
+
+// after is how long something was not well, in words.
+func after(down, well instant) string {
+	return ", after " + span(well.Sub(down.Time))
+}
+
 type linkNews struct {
 	From        string  `json:"from,omitempty"` // "" = it was never seen before
 	To          string  `json:"to"`
@@ -30,10 +55,25 @@ type linkNews struct {
 	NextStep    string  `json:"next_step,omitempty"`
 }
 
+func (n linkNews) sentence(installation string) string {
+	if !n.DownSince.IsZero() {
+		return "installation " + installation + " is " + n.To + " again" + after(n.DownSince, n.Since)
+	}
+	return because("installation "+installation+" is "+n.To, cmp.Or(n.Detail, n.Reason), n.NextStep)
+}
+
 type gapNews struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail,omitempty"` // of the latest
 	Count  int    `json:"count"`
+}
+
+func (n gapNews) sentence(installation string) string {
+	what := "installation " + installation + " tells of " + strings.ReplaceAll(n.Code, "_", " ")
+	if n.Count > 1 {
+		what += fmt.Sprintf(", %d times", n.Count)
+	}
+	return because(what, n.Detail, "")
 }
 
 type targetNews struct {
@@ -44,6 +84,13 @@ type targetNews struct {
 	Since     instant `json:"since"`
 	DownSince instant `json:"down_since,omitzero"`
 	NextStep  string  `json:"next_step,omitempty"`
+}
+
+func (n targetNews) sentence(string) string {
+	if !n.DownSince.IsZero() {
+		return "target " + n.Target + " is " + n.To + " again" + after(n.DownSince, n.Since)
+	}
+	return because("target "+n.Target+" is "+n.To, n.Reason, n.NextStep)
 }
 
 // targetWord is the state of a circuit in the words of leasehold status.
@@ -70,6 +117,14 @@ type deadNews struct {
 	NextStep string `json:"next_step"`
 }
 
+func (n deadNews) sentence(string) string {
+	what := "a delivery to " + n.Target + " was given up"
+	if n.Count > 1 {
+		what = fmt.Sprintf("%d deliveries to %s were given up", n.Count, n.Target)
+	}
+	return because(what, n.Reason, n.NextStep)
+}
+
 type storeNews struct {
 	To        string  `json:"to"` // takes_nothing, takes
 	Reason    string  `json:"reason,omitempty"`
@@ -77,6 +132,13 @@ type storeNews struct {
 	Since     instant `json:"since"`
 	DownSince instant `json:"down_since,omitzero"`
 	NextStep  string  `json:"next_step,omitempty"`
+}
+
+func (n storeNews) sentence(string) string {
+	if !n.DownSince.IsZero() {
+		return "the store takes everything again" + after(n.DownSince, n.Since)
+	}
+	return because("the store takes nothing", n.Detail, n.NextStep)
 }
 
 type nodeNews struct {
@@ -89,4 +151,17 @@ type nodeNews struct {
 	Since     instant `json:"since,omitzero"`
 	DownSince instant `json:"down_since,omitzero"`
 	NextStep  string  `json:"next_step,omitempty"`
+}
+
+func (n nodeNews) sentence(string) string {
+	switch n.Event {
+	case "started":
+		return "leasehold " + n.Version + " has started"
+	case "upgraded":
+		return "leasehold " + n.Version + " has started, in the place of " + n.Previous
+	case "stopping":
+		return because("leasehold "+n.Version+" stops", n.Reason, "")
+	default:
+		return because(n.What+" is "+n.State, n.Reason, n.NextStep)
+	}
 }

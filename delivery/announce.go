@@ -18,6 +18,7 @@ type Announcement struct {
 	Type   string          // system.…
 	Time   time.Time       // when it happened; zero = now
 	About  Origin          // the installation that it is about; zero = none
+	Text   string          // the same in a sentence, redacted
 	System json.RawMessage // an object: what happened, redacted
 	Except string          // the target that it is about, which is not told; "" = all are
 }
@@ -273,7 +274,7 @@ func sealSystem(a *announcement, node Node) []byte {
 		Type      string     `json:"type"`
 		Timestamp string     `json:"timestamp"`
 		Data      systemData `json:"data"`
-	}{a.Type, stamp(a.Time), systemData{ID: a.id, Node: node, Missed: a.missed, System: a.System}}
+	}{a.Type, stamp(a.Time), systemData{ID: a.id, Node: node, Missed: a.missed, Text: a.Text, System: a.System}}
 	if o := a.About; o.ID != "" {
 		env.Data.Installation = &installation{o.ID, o.Type, o.Labels}
 	}
@@ -291,5 +292,6 @@ type systemData struct {
 	Installation *installation   `json:"installation,omitempty"`
 	Node         Node            `json:"node,omitzero"`
 	Missed       int             `json:"missed,omitempty"` // system events before it that gave way and were never sent
+	Text         string          `json:"text,omitempty"`
 	System       json.RawMessage `json:"system"`
 }

@@ -67,13 +67,13 @@ func TestAnnounce(t *testing.T) {
 			b.Announce(Announcement{
 				Type: "system.link", Time: at, About: Origin{ID: "acme", Type: "slack", Labels: map[string]string{"tenant": "a"}}, System: json.RawMessage(`{"to":"blocked"}`),
 			})
-			b.Announce(Announcement{Type: "system.node", Time: at, System: json.RawMessage(`{"event":"started"}`)})
+			b.Announce(Announcement{Type: "system.node", Time: at, Text: "it runs", System: json.RawMessage(`{"event":"started"}`)})
 			synctest.Wait()
 			tries := sink.tries()
 			same(t, "sent", len(tries), 2)
 			for i, want := range []string{
 				`{"type":"system.link","timestamp":"2026-11-30T09:12:44.000Z","data":{"id":"ID","installation":{"id":"acme","type":"slack","labels":{"tenant":"a"}},"node":{"name":"gw","labels":{"site":"b"}},"system":{"to":"blocked"}}}`,
-				`{"type":"system.node","timestamp":"2026-11-30T09:12:44.000Z","data":{"id":"ID","node":{"name":"gw","labels":{"site":"b"}},"system":{"event":"started"}}}`,
+				`{"type":"system.node","timestamp":"2026-11-30T09:12:44.000Z","data":{"id":"ID","node":{"name":"gw","labels":{"site":"b"}},"text":"it runs","system":{"event":"started"}}}`,
 			} {
 				same(t, "envelope", strings.Replace(string(tries[i].Envelope), tries[i].EventID, "ID", 1), want)
 				if !strings.HasPrefix(tries[i].EventID, "sys_") || !strings.HasPrefix(tries[i].ID, "msg_") {
