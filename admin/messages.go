@@ -105,15 +105,14 @@ func ended(m Message) bool { return !m.EndedAt.IsZero() }
 // returned.
 func (a *API) outcome(ctx context.Context, m Message, wait time.Duration) (Message, error) {
 	const first, most = 5 * time.Millisecond, 250 * time.Millisecond
-	deadline := time.Now().Add(wait)
-	for pause := first; !ended(m) && time.Now().Before(deadline); pause = min(most, pause*2) {
-		if loop.Sleep(ctx, min(pause, time.Until(deadline))) != nil {
-			break // nobody waits any more
-		}
-		var err error
-		if m, err = a.o.Store.Message(ctx, m.ID); err != nil {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for pause := first; !ended(m) && loop.Sleep(limited, pause) == nil; pause = min(most, pause*2) {
+		now, err := a.o.Store.Message(ctx, m.ID)
+		if err != nil {
 			return m, fmt.Errorf("look what became of the message: %w", err)
 		}
+		m = now
 	}
 	return m, nil
 }

@@ -50,7 +50,7 @@ func (p *program) mute(c *config.Config) error {
 		if s < 0 {
 			continue
 		}
-		what := ""
+		var what string
 		switch can := p.Types[s].Can; {
 		case !can.Send:
 			what = "installation: %q is of type %s, which cannot send"

@@ -59,8 +59,7 @@ func (d *Dispatcher) Hold(t channel.Term) {
 	h.request()
 }
 
-// Live tells that the term's connection is ready. Nothing speaks through it in
-// this version.
+// Live tells that the term's connection is ready. Deliveries do not go through it.
 func (d *Dispatcher) Live(channel.Term, channel.Sender) {}
 
 // Accepted tells that events up to seq are committed.

@@ -198,18 +198,16 @@ func (j *journey) tell(ctx context.Context, e End) {
 	if e.Error != "" {
 		attrs = append(attrs, slog.String("error", e.Error))
 	}
-	level, msg := slog.LevelInfo, "message not sent"
-	switch e.State {
+	switch log := j.m.log; e.State {
 	case Sent:
-		level, msg = slog.LevelDebug, "message sent"
+		log.LogAttrs(ctx, slog.LevelDebug, "message sent", attrs...)
 	case Refused:
-		msg = "message refused"
+		log.LogAttrs(ctx, slog.LevelInfo, "message refused", attrs...)
 	case Expired:
-		msg = "message expired"
+		log.LogAttrs(ctx, slog.LevelInfo, "message expired", attrs...)
 	case Unknown:
-		level, msg = slog.LevelWarn, "message unknown"
+		log.LogAttrs(ctx, slog.LevelWarn, "message unknown", attrs...)
 	default:
-		attrs = append(attrs, slog.Time("next", j.item.due))
+		log.LogAttrs(ctx, slog.LevelInfo, "message not sent", append(attrs, slog.Time("next", j.item.due))...)
 	}
-	j.m.log.LogAttrs(ctx, level, msg, attrs...)
 }

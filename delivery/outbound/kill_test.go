@@ -132,7 +132,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 				w.m.Live(term, sender{m: m})
 				time.Sleep(time.Minute)
 				cancel()
-				<-done
+				if err := <-done; err != nil {
+					t.Errorf("Run: got %v, want nil", err)
+				}
 				last = m.steps < at
 
 				w.begin(func(next *Options) { *next = o })
@@ -195,7 +197,7 @@ func TestSimulation(t *testing.T) {
 				idempotent(&o)
 			}
 			nodes := make([]*Mailer, 3)
-			ctx, cancel := context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			for i := range nodes {
 				nodes[i] = New(w.box, o)
