@@ -16,6 +16,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/store"
 )
 
 // town is where a herald is heard.
@@ -278,7 +279,7 @@ func TestHeraldOfTheNode(t *testing.T) {
 	t.Run("a trouble of the node's own is told when it lasts, and its end", func(t *testing.T) {
 		inTown(t, func(w *town) {
 			began := time.Now()
-			n := &node{herald: w.herald, log: slog.New(slog.DiscardHandler)}
+			n := &node{herald: w.herald, log: slog.New(slog.DiscardHandler), store: alone{}}
 			n.taskEnded("sweeper", errors.New("disk"))
 			n.clockChanged("it shows 1970")
 			time.Sleep(time.Minute)
@@ -330,3 +331,8 @@ func TestHeraldSentences(t *testing.T) {
 		})
 	})
 }
+
+// alone is a store that no other process shares.
+type alone struct{ store.Store }
+
+func (alone) Sole() bool { return true }

@@ -29,9 +29,12 @@ func (n *node) believed() delivery.Clock {
 
 // clockChanged is told when the clock stops or begins to be believed.
 func (n *node) clockChanged(held string) {
-	if held == "" {
+	switch {
+	case !n.store.Sole(): // it is not asked
+		return
+	case held == "":
 		n.log.Info("clock believed")
-	} else {
+	default:
 		n.log.Warn("clock not believed", "reason", held, "next_step", clockStep)
 	}
 	n.herald.Status("clock", clockState(held), held, stepIf(held, clockStep))
