@@ -31,7 +31,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"leasehold": func() {
+	testscript.Main(serving{m}, map[string]func(){"leasehold": func() {
 		os.Exit(app.Main(context.Background(), app.Options{
 			Types: append(app.Builtin(), stubborn(nil)), Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}))

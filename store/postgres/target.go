@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -101,7 +102,11 @@ func Shown(url string) string {
 	if err != nil {
 		return "postgres"
 	}
-	return "postgres://" + net.JoinHostPort(t.pool.ConnConfig.Host, strconv.Itoa(int(t.pool.ConnConfig.Port))) + "/" + t.pool.ConnConfig.Database
+	c := t.pool.ConnConfig
+	if strings.HasPrefix(c.Host, "/") { // a folder with a socket
+		return fmt.Sprintf("postgres:///%s?host=%s&port=%d", c.Database, c.Host, c.Port)
+	}
+	return "postgres://" + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + "/" + c.Database
 }
 
 // String names the database for people, without a password.
