@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"leasehold/internal/fault"
@@ -56,7 +57,7 @@ func problemOf(err error) Problem {
 		p.Detail = "the log has the cause; see it with leasehold's own output or its service's journal"
 	}
 	if f, ok := errors.AsType[Faulty](err); ok {
-		p.Faults = f
+		p.Faults = slices.Clone(f) // secrets are taken out in place
 	}
 	if s, ok := errors.AsType[*statusError](err); ok {
 		p.Status, p.Title = s.status, http.StatusText(s.status)
