@@ -16,7 +16,7 @@ const (
   FROM delivery d `
 	deliveryJoin = `JOIN event e ON e.seq = d.event_seq`
 	sqlByWebhook = deliveryColumns + deliveryJoin + ` WHERE d.event_seq = $1 AND d.webhook_id = $2`
-	sqlDrop = `UPDATE delivery SET state = 3, ended_at = $3 WHERE event_seq = $1 AND webhook_id = $2 AND state IN (0, 2)`
+	sqlDrop      = `UPDATE delivery SET state = 3, ended_at = $3 WHERE event_seq = $1 AND webhook_id = $2 AND state IN (0, 2)`
 )
 
 type deliveryRow struct {
