@@ -232,3 +232,33 @@ func BenchmarkList(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkPending prints what reading one row of a backlog costs, page by page as
+// the dispatcher reads it.
+func BenchmarkPending(b *testing.B) {
+	const rows, page = 8192, 1024
+	s, terms := benchStore(b)
+	for n := range int64(rows / 64) {
+		r := engine.AcceptRequest{Term: terms[0], Identity: "bot"}
+		for i := range int64(64) {
+			r.Events = append(r.Events, benchEvent(n*64+i))
+		}
+		if _, err := s.Accept(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	read := 0
+	began := time.Now()
+	for b.Loop() {
+		seq, target := int64(0), ""
+		for range rows / page {
+			items, err := s.Pending(b.Context(), terms[0].Installation, seq, target, page)
+			if err != nil || len(items) != page {
+				b.Fatalf("got %d rows and %v, want a page", len(items), err)
+			}
+			seq, target = items[page-1].Seq, items[page-1].Target
+			read += page
+		}
+	}
+	b.ReportMetric(float64(time.Since(began).Nanoseconds())/float64(read), "ns/row")
+}
