@@ -54,7 +54,7 @@ func (r *reads) Pending(ctx context.Context, lease string, afterSeq int64, after
 }
 
 // Payloads implements delivery.Outbox.
-func (r *reads) Payloads(ctx context.Context, seqs []int64) ([]delivery.Event, error) {
+func (r *reads) Payloads(ctx context.Context, seqs []int64) (events []delivery.Event, err error) {
 	list, err := json.Marshal(seqs)
 	if err != nil {
 		return nil, failed("read events", err)
@@ -63,11 +63,12 @@ func (r *reads) Payloads(ctx context.Context, seqs []int64) ([]delivery.Event, e
 	if err != nil {
 		return nil, failed("read events", r.kind(err))
 	}
-	events, err := scanEvents(rows, make([]delivery.Event, 0, len(seqs)))
-	if err = errors.Join(err, rows.Close()); err != nil {
-		return nil, failed("read events", r.kind(err))
-	}
-	return events, nil
+	defer func() {
+		if err = errors.Join(err, rows.Close()); err != nil {
+			events, err = nil, failed("read events", r.kind(err))
+		}
+	}()
+	return scanEvents(rows, make([]delivery.Event, 0, len(seqs)))
 }
 
 func scanEvents(rows *sql.Rows, events []delivery.Event) ([]delivery.Event, error) {
