@@ -102,9 +102,10 @@ type Options struct {
 	Version  Version
 	// FingerprintKey is made from the store's id. See channel.Config.Fingerprint.
 	FingerprintKey []byte
-	// AppliedOnce: the file's installations were applied to an empty store once, and
-	// whoever wants to may change them. Without it the file owns them.
-	AppliedOnce bool
+	// Shared: other nodes may be at work in the store. The file's installations were
+	// applied to it once, while it was empty, and whoever wants to may change them;
+	// otherwise the file owns them.
+	Shared bool
 	// Declared says where the config file declares an installation (FILE:LINE);
 	// "" = it does not.
 	Declared func(id string) string

@@ -278,7 +278,7 @@ func (a *API) editable(ctx context.Context, id string) error {
 }
 
 // fileOwns reports whether a start makes the row what the file says.
-func (a *API) fileOwns(row Installation) bool { return row.Source == SourceFile && !a.o.AppliedOnce }
+func (a *API) fileOwns(row Installation) bool { return row.Source == SourceFile && !a.o.Shared }
 
 func (a *API) owned(row Installation) error {
 	where := a.o.Declared(row.ID)

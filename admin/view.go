@@ -43,7 +43,7 @@ func (a *API) view(i Installation, live map[string]Status) View {
 		}
 	case !i.Enabled:
 		v.Status = Status{State: string(engine.Disabled), Since: i.Status.Since, LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}
-	case a.o.Mode == Stopped:
+	case a.o.Mode == Stopped && (!a.o.Shared || i.Owner == ""): // another node's row says how it is
 		v.Status = Status{State: stateNotRunning, Detail: lastKnown(i.Status), LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}
 	case a.o.Mode == Running && i.Owner == "" && i.Via == "":
 		v.Status = Status{State: stateUnclaimed, LastReady: i.Status.LastReady, LastEvent: i.Status.LastEvent}

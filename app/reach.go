@@ -150,7 +150,7 @@ func (p *program) box(c *config.Config) (*box, error) {
 // running program holds, for reading beside whoever may hold it.
 func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context.Context, *admin.Client) error) (err error) {
 	c, log, url, path := b.config, b.log, b.url, b.path
-	o := admin.Options{Types: b.types, Mode: admin.Stopped, AppliedOnce: store.Shared(url), Log: log}
+	o := admin.Options{Types: b.types, Mode: admin.Stopped, Shared: store.Shared(url), Log: log}
 	if b.held {
 		o.Mode, o.Holder = admin.Unreachable, holder(b.owner)
 	}
