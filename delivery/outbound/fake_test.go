@@ -32,6 +32,7 @@ type fakeBox struct {
 	calls  map[string]int
 	read   int // rows that Outgoing returned
 	fault  func(op string) faultMode
+	lag    time.Duration // how long BeginSending takes
 }
 
 type fakeRow struct {
@@ -131,6 +132,7 @@ func (f *fakeBox) holds(t channel.Term) bool {
 }
 
 func (f *fakeBox) BeginSending(_ context.Context, t channel.Term, seq int64) (channel.Message, error) {
+	time.Sleep(f.lag)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	mode := f.mode("begin")

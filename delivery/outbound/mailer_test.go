@@ -351,6 +351,24 @@ func TestLeases(t *testing.T) {
 		want(w, "writes after it", w.box.called("begin")+w.box.called("end"), writes)
 	})
 
+	bubble(t, "what is broken off before it was sent waits as it did", func(w *world) {
+		w.box.lag = 2 * time.Second
+		term := w.live("a")
+		seq := w.post("a", "C1")
+		synctest.Wait()
+		w.m.Drop(w.Context(), term)
+		time.Sleep(time.Minute)
+		want(w, "attempts", w.is(seq, Queued, "").attempts, 0)
+		want(w, "sent", len(w.platform.got()), 0)
+	})
+
+	bubble(t, "what may have been sent, and is not sent again in time, is unknown", func(w *world) {
+		seq := w.box.post("a", "C1", func(r *fakeRow) { r.state, r.epoch = Sending, 0 })
+		w.m.Hold(w.box.grant("a"))
+		time.Sleep(DefaultExpiry + time.Minute)
+		want(w, "state", w.box.row(seq).state, Unknown)
+	}, idempotent)
+
 	bubble(t, "a drop breaks off what takes long; then it is unknown", func(w *world) {
 		w.platform.answer = func(channel.Message, int) (time.Duration, bool, error) { return time.Minute, true, nil }
 		term := w.live("a")
@@ -426,6 +444,43 @@ func TestStoreFails(t *testing.T) {
 			})
 		}
 	}
+
+	bubble(t, "a message that was put back without an answer keeps its place, though the store cannot be read", func(w *world) {
+		w.platform.answer = func(m channel.Message, n int) (time.Duration, bool, error) {
+			if m.ID == "out_1" && n == 0 {
+				return 0, false, channel.NotSent(errors.New("reset"))
+			}
+			return 0, true, nil
+		}
+		w.live("a")
+		time.Sleep(time.Second) // the look that a grant makes is over
+		lost := false
+		w.box.breaks(func(op string) faultMode {
+			switch {
+			case op == "end" && !lost:
+				lost = true
+				return persisted
+			case op == "outgoing" && lost:
+				return fails
+			}
+			return works
+		})
+		first, second := w.box.post("a", "C1"), w.box.post("a", "C1")
+		time.Sleep(time.Minute)
+		for range 1000 {
+			w.m.Wake("a")
+			time.Sleep(60 * time.Millisecond)
+		}
+		want(w, "sent while the store cannot be read", len(w.platform.got()), 0)
+		if n := w.box.called("outgoing"); n > 40 {
+			w.Errorf("got %d reads in two minutes of failures, want them to be spaced", n)
+		}
+		w.box.breaks(nil)
+		time.Sleep(time.Minute)
+		w.is(first, Sent, "")
+		w.is(second, Sent, "")
+		want(w, "order", fmt.Sprint(w.platform.got()), "[out_1 out_2]")
+	})
 
 	bubble(t, "while the store takes nothing, nothing more is sent, and nothing twice", func(w *world) {
 		w.live("a")
