@@ -202,7 +202,7 @@ func (a *API) messageView(m Message) MessageView {
 		case !held:
 			v.WaitsFor = "a node that has its installation"
 		case link.State != string(engine.Connected):
-			v.WaitsFor = "the connection of " + m.Lease + ", which is " + strings.TrimSpace(link.State+" "+link.Reason)
+			v.WaitsFor = fmt.Sprintf("the connection of %s (%s)", m.Lease, strings.TrimSpace(link.State+" "+link.Reason))
 		}
 	}
 	return v

@@ -37,7 +37,7 @@ func TestPostMessage(t *testing.T) {
 		p := w.running(map[string]admin.Status{"acme": {State: "backoff", Reason: "disconnected"}})
 		w.put("acme")
 		m := w.posted(w.want(w.do("POST", "/v1/installations/acme/messages", `{"conversation":"C1","thread":"T1","text":"hi","expires_in":"1d"}`), http.StatusAccepted))
-		if m.State != "queued" || m.Op != "send" || m.WaitsFor != "the connection of acme, which is backoff disconnected" || m.ExpiresAt.Sub(m.CreatedAt) != 24*time.Hour {
+		if m.State != "queued" || m.Op != "send" || m.WaitsFor != "the connection of acme (backoff disconnected)" || m.ExpiresAt.Sub(m.CreatedAt) != 24*time.Hour {
 			t.Errorf("got %+v, want it queued for a day, waiting for its connection", m)
 		}
 		if !slices.Contains(p.woken, "messages of acme") {

@@ -69,17 +69,17 @@ func (p *program) showMessage() *cobra.Command {
 }
 
 func (p *program) showsMessage(m admin.MessageView) {
-	var receipt string
+	var receipt, expires string
+	if m.EndedAt.IsZero() {
+		expires = stamp(m.ExpiresAt)
+	}
 	if m.Receipt != nil {
 		receipt = m.Receipt.MessageID
 	}
 	p.fields("message", m.ID, "seq", strconv.FormatInt(m.Seq, 10), "installation", m.Installation, "op", m.Op, "conversation", m.Conversation,
 		"thread", m.Thread, "refers to", m.MessageID, "idempotency key", m.IdempotencyKey, "state", m.State, "waits for", m.WaitsFor,
 		"sent as", receipt, "attempts", count(m.Attempts), "last error", m.LastError, "next attempt", stamp(m.NextAttempt),
-		"created", stamp(m.CreatedAt), "ended", stamp(m.EndedAt))
-	if m.EndedAt.IsZero() {
-		p.fields("expires", stamp(m.ExpiresAt))
-	}
+		"created", stamp(m.CreatedAt), "expires", expires, "ended", stamp(m.EndedAt))
 	if m.Text != "" {
 		p.line("\n%s", clean(m.Text))
 	}
