@@ -168,7 +168,7 @@ func TestDocuments(t *testing.T) {
 
 // A promise in the list of promises names a test that exists.
 func TestGuaranteesAreBacked(t *testing.T) {
-	row := regexp.MustCompile(`(?m)^\| [A-Z`+"`"+`].*\|$`)
+	row := regexp.MustCompile(`(?m)^\| [A-Z` + "`" + `].*\|$`)
 	cell := regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z]+)`")
 	promises := row.FindAllString(read(t, "docs/guarantees.md"), -1)
 	if len(promises) == 0 {

@@ -114,10 +114,10 @@ func guideScript(t *testing.T, path, text string) (script string, steps int) {
 				body = lastLine.ReplaceAllString(body, "exec $1\n")
 			}
 			fmt.Fprintf(&archive, "-- %s --\n%s", step, body)
-			switch {
-			case how == "&":
+			switch how {
+			case "&":
 				fmt.Fprintf(&lines, "exec sh -eu $WORK/%s &step%d&\n", step, steps)
-			case how == "":
+			case "":
 				fmt.Fprintf(&lines, "exec sh -eu $WORK/%s\n", step)
 			default:
 				fmt.Fprintf(&lines, "%s sh -eu $WORK/%s\n", how, step)
