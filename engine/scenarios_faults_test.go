@@ -185,6 +185,27 @@ func shortList(r *rig) {
 	n.finish()
 }
 
+func noDialBeforeTheFence(r *rig) {
+	s := r.shared()
+	r.install(s, "acme")
+	n := r.start("a", s)
+	r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })
+	n.store.breakNext("renew", storeRule{times: -1, err: errors.New("no route")})
+	pass(23 * time.Second) // trust ends 26.9 s after the session was opened
+	r.install(s, "beta")
+	n.sup.Trigger()
+	pass(1500 * time.Millisecond)
+	if now, _ := r.platform.connections("acme"); now != 1 {
+		r.Errorf("got %d connections before the fence, want 1", now)
+	}
+	if got := r.platform.runs("beta"); got != 0 {
+		r.Errorf("got %d dials while the fence was near, want none", got)
+	}
+	n.store.breakNext("renew", storeRule{})
+	r.within(10*time.Second, "connected once it is trusted again", func() bool { return n.link("beta").State == engine.Connected })
+	n.finish()
+}
+
 func skewedClocks(r *rig) {
 	r.skew.Store(int64(61 * time.Second)) // the store's clock runs ahead of the nodes'
 	s := r.shared()
