@@ -194,6 +194,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, tending.stop)
 	heeding := start(ctx, n.reloader.heed)
 	defer closing(&err, heeding.stop)
+	replaying := start(ctx, n.heedReplays)
+	defer closing(&err, replaying.stop)
 
 	n.awaitSession(ctx, holding.ended)
 	log.InfoContext(ctx, "ready", "node", n.name, "instance", n.instance, "socket", string(c.Admin.Socket), "took_ms", time.Since(claimed).Milliseconds())

@@ -101,6 +101,10 @@ func (s *Store) PutMessage(ctx context.Context, m outbound.Message) (admin.Messa
 	if err != nil {
 		return admin.Message{}, failed("post a message", err)
 	}
+	select {
+	case s.posts <- struct{}{}:
+	default: // one that is not told yet tells of this one, too
+	}
 	return s.posted(ctx, m)
 }
 

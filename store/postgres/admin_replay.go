@@ -19,6 +19,7 @@ u AS (UPDATE delivery u SET state = 0, attempts = 0, next_attempt = leasehold_no
   FROM d WHERE u.event_seq = d.event_seq AND u.target = d.target AND u.state = ANY($3::smallint[])
 RETURNING u.event_seq, u.target, u.lease_id, u.webhook_id, u.state, u.attempts, u.next_attempt, u.ended_at, u.last_error, u.replay)
 SELECT u.*, e.installation_id FROM u JOIN event e ON e.seq = u.event_seq ORDER BY u.event_seq, u.target`
+	sqlReplaying = `SELECT DISTINCT lease_id FROM delivery WHERE state = 0 AND replay ORDER BY lease_id`
 	// No index knows when something ended or was accepted: the deliveries are walked
 	// in the order of their events, and each is told whether it is one of those.
 	sqlReplayable = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id,
@@ -49,6 +50,16 @@ func (r *reads) Replayable(ctx context.Context, q admin.ReplayQuery) (found []ad
 		next = rows[limit-1].EventSeq
 	}
 	return found, next, nil
+}
+
+// Replaying lists the leases under which replays wait: somebody asked for them on one
+// node, and another one may hold the lease.
+func (r *reads) Replaying(ctx context.Context) ([]string, error) {
+	var leases []string
+	if err := r.db.SelectContext(ctx, &leases, sqlReplaying); err != nil {
+		return nil, failed("list leases with replays", r.kind(err))
+	}
+	return leases, nil
 }
 
 // ReplayDeliveries implements admin.Store. Those whose installation was swept

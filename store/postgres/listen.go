@@ -27,6 +27,9 @@ const (
 	// pollEvery is how often the digest of the list is compared where nobody is told:
 	// a change is acted on within a second of its commit.
 	pollEvery = time.Second
+	// What waits again is no part of the list, and is acted on like it.
+	sqlPoll = sqlListVersion + `
+# (SELECT count(*) FROM delivery WHERE state = 0 AND replay)`
 )
 
 // listen wakes whoever watches when the database tells of a change, until ctx ends.
@@ -89,12 +92,38 @@ func (s *Store) hearOne(ctx context.Context, conn *pgx.Conn) error {
 	return conn.Ping(ping)
 }
 
+// tellEvery is how often others are told of messages, at most: each telling costs
+// every node a look, and a platform's limits are lower.
+const tellEvery = 200 * time.Millisecond
+
+// tell tells the other nodes that messages were posted here. One of them may hold the
+// lease. What is not told is found by its poll.
+func (s *Store) tell(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.posts:
+		}
+		telling, cancel := context.WithTimeout(ctx, pingWithin)
+		_, err := s.pool.Exec(telling, sqlNotify, "message")
+		cancel()
+		if err != nil {
+			s.log.DebugContext(ctx, "other nodes not told of messages", "error", s.kind(err))
+		}
+		if loop.Sleep(ctx, tellEvery) != nil {
+			return
+		}
+	}
+}
+
 // poll does what listen does behind a pooler, which passes no notifications on.
 func (s *Store) poll(ctx context.Context) {
 	var known int64
 	for loop.Sleep(ctx, pollEvery) == nil {
 		looking, cancel := context.WithTimeout(ctx, pingWithin)
-		version, err := s.listVersion(looking)
+		var version int64
+		err := s.pool.QueryRow(looking, sqlPoll).Scan(&version)
 		cancel()
 		if err == nil && version != known {
 			known = version

@@ -39,6 +39,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, failed("open the store", err)
 	}
 	s := &Store{opt: o, log: o.Log, target: t, reads: &reads{kind: t.classify}}
+	s.posts = make(chan struct{}, 1)
 	s.renewals.turn = make(chan struct{}, 1)
 	if s.pool, err = pgxpool.NewWithConfig(ctx, t.pool); err != nil {
 		return nil, failed("open the store", t.classify(err))
@@ -101,6 +102,7 @@ func (s *Store) start() {
 		s.watching.Go(func() { s.poll(ctx) })
 	} else {
 		s.watching.Go(func() { s.listen(ctx) })
+		s.watching.Go(func() { s.tell(ctx) })
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"leasehold/channel"
+	"leasehold/delivery/outbound"
 	"leasehold/internal/fault"
 	"leasehold/internal/identity"
 	"leasehold/store/postgres"
@@ -262,11 +264,23 @@ func TestWordOfOtherNodes(t *testing.T) {
 			}
 			quiet()
 			put(t, other, "i")
-			select {
-			case <-changes:
-			case <-time.After(time.Minute):
-				t.Error("got no word of another node's change, want one")
+			heard := func(what string) {
+				select {
+				case <-changes:
+				case <-time.After(time.Minute):
+					t.Errorf("got no word of %s, want one", what)
+				}
 			}
+			heard("another node's installation")
+			if o.PollOnly {
+				return // messages are looked for by whoever sends them
+			}
+			quiet()
+			m := outbound.Message{Message: channel.Message{ID: "out_1", Installation: "i", Op: "send"}, ExpiresIn: time.Hour}
+			if _, err := other.PutMessage(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			heard("another node's message")
 		})
 	}
 }

@@ -67,6 +67,7 @@ type Store struct {
 
 	instances sync.Map // instance id by session id, of those opened here
 
+	posts      chan struct{}      // holds one while other nodes are to be told of messages
 	background context.CancelFunc // ends what listens or polls
 	watching   sync.WaitGroup     // what listens or polls
 

@@ -128,6 +128,7 @@ CREATE TABLE delivery (
 );
 
 CREATE INDEX delivery_pending ON delivery(lease_id, event_seq, target) WHERE state = 0;
+CREATE INDEX delivery_replay ON delivery(lease_id) WHERE state = 0 AND replay;
 CREATE INDEX delivery_dead ON delivery(event_seq, target) WHERE state = 2;
 
 CREATE TABLE message (
