@@ -27,7 +27,7 @@ func (n *node) heedReplays(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	for changes := n.store.Watch(ctx); ; {
+	for changes := n.store.Watch(ctx); ctx.Err() == nil; _ = loop.Sleep(ctx, replayEvery) {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -39,8 +39,6 @@ func (n *node) heedReplays(ctx context.Context) error {
 		if err == nil {
 			n.Wake(leases)
 		}
-		if loop.Sleep(ctx, replayEvery) != nil {
-			return nil
-		}
 	}
+	return nil
 }

@@ -101,19 +101,19 @@ func (p *proxy) through(t *testing.T, database string) string {
 	return u.String()
 }
 
-// hold makes an installation, opens the session "a" and begins a term of it.
-func hold(t testing.TB, s *postgres.Store, id string) channel.Term {
+// hold makes the installation "i", opens the session "a" and begins a term of it.
+func hold(t testing.TB, s *postgres.Store) channel.Term {
 	t.Helper()
 	ctx := t.Context()
-	put(t, s, id)
+	put(t, s, "i")
 	if _, err := s.OpenSession(ctx, engine.SessionRequest{ID: "a", Instance: "instance of a", Host: "boot/1", TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	grants, err := s.Claim(ctx, "a", []string{id})
+	grants, err := s.Claim(ctx, "a", []string{"i"})
 	if err != nil || len(grants) != 1 {
 		t.Fatalf("got grants %v, %v, want one", grants, err)
 	}
-	term := channel.Term{Installation: id, Owner: "a", Epoch: grants[0].Epoch}
+	term := channel.Term{Installation: "i", Owner: "a", Epoch: grants[0].Epoch}
 	if term.Run, _, err = s.BeginTerm(ctx, term, "bot"); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestBlackHole(t *testing.T) {
 	server := pgtest.Shared(t)
 	p := newProxy(t, server)
 	s := open(t, p.through(t, server.Database(t)), postgres.Options{})
-	term := hold(t, s, "i")
+	term := hold(t, s)
 	if err := renew(t, s, time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestBlackHole(t *testing.T) {
 func TestRestart(t *testing.T) {
 	server := pgtest.New(t)
 	s := open(t, server.Database(t), postgres.Options{})
-	term := hold(t, s, "i")
+	term := hold(t, s)
 	if err := errors.Join(renew(t, s, time.Minute), accept(t, s, term, "before")); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestRenewalsWaitForNobody(t *testing.T) {
 	const holds, renewals = 2 * time.Second, 200
 	url := pgtest.Shared(t).Database(t)
 	s := open(t, url, postgres.Options{})
-	hold(t, s, "i")
+	hold(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	unlocked := pgtest.Hold(t, url, "LOCK TABLE installation", holds)

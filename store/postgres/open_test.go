@@ -230,7 +230,7 @@ CREATE TRIGGER see AFTER INSERT OR UPDATE ON installation FOR EACH ROW EXECUTE F
 CREATE TRIGGER see AFTER INSERT OR UPDATE ON lease FOR EACH ROW EXECUTE FUNCTION see();
 CREATE TRIGGER see AFTER INSERT OR UPDATE ON event FOR EACH ROW EXECUTE FUNCTION see();
 CREATE TRIGGER see AFTER INSERT OR UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION see();`)
-			term := hold(t, s, "i")
+			term := hold(t, s)
 			if err := renew(t, s, time.Minute); err != nil {
 				t.Fatal(err)
 			}
