@@ -96,7 +96,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 		return r, err
 	}
 	_, _, twins := wanted(c, types, nil)
-	if err := together(unbuilt(ctx, c, types, resolve), twins, p.mute(c)); err != nil {
+	if err := together(unbuilt(ctx, c, types, resolve), twins, p.mute(c), misshapen(c, resolve)); err != nil {
 		return r, err
 	}
 	if err := p.startable(c, resolve); err != nil {
@@ -159,7 +159,7 @@ func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
 	if err := admin.CheckSocketPath(string(c.Admin.Socket)); err != nil {
 		return err
 	}
-	if err := p.mute(c); err != nil {
+	if err := together(p.mute(c), misshapen(c, resolve)); err != nil {
 		return err
 	}
 	if _, err := p.proxyFor(c.Connect, resolve); err != nil && c.Connect.Proxy.Kind == "" {

@@ -42,7 +42,7 @@ one per bot installation, and delivers every message it hears to your program.`,
 	root.AddCommand(
 		p.runCommand(), p.addCommand(), p.checkCommand(), p.reloadCommand(), p.statusCommand(), p.installationsCommand(), p.typesCommand(), p.eventsCommand(),
 		p.deliveriesCommand(), p.traceCommand(), p.sendCommand(), p.messagesCommand(), p.tasksCommand(), p.backupCommand(), p.restoreCommand(), p.doctorCommand(),
-		p.nodesCommand(), p.fakeCommand(), p.versionCommand(), exitCodesTopic(),
+		p.nodesCommand(), p.keysCommand(), p.fakeCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	root.InitDefaultCompletionCmd()
 	return root

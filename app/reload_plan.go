@@ -38,7 +38,7 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, asked bool) (*pl
 	rows, unready, twins := wanted(next, r.types, r.key)
 	targets := targetsOf(next, poster{r.n.store, r.n.mailer}, r.resolve)
 	p := &plan{asked: asked, rows: rows, lacks: lacks(next, unready, targets)}
-	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks)); err != nil {
+	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks), misshapen(next, r.resolve)); err != nil {
 		return nil, err
 	}
 	if err := r.p.startable(next, r.resolve); err != nil {

@@ -30,6 +30,14 @@ func targetsOf(c *config.Config, post outbound.Poster, resolve channel.Resolver)
 			}
 			out.ClientKey = channel.NewText(key)
 		}
+		for i, ref := range t.SigningKeys {
+			key, err := resolve(ref.Kind, ref.Name)
+			if err != nil {
+				out.Sink = lacking{fmt.Sprintf("signing_keys[%d]: %v", i, err)} // a signature less could be the one that it knows
+				continue
+			}
+			out.SigningKeys = append(out.SigningKeys, channel.NewText(key))
+		}
 		if t.Type == "message" {
 			out.Sink = relay(t, post)
 		}

@@ -93,6 +93,11 @@ type Target struct {
 	Batch int `toml:"batch" default:"1" min:"1" max:"1000"`
 	// Gzip compresses the body of a request, from 1 KB on. Default false. Only of http.
 	Gzip bool `toml:"gzip"`
+	// SigningKeys sign each request after Standard Webhooks: [{ file = "PATH" }] or other
+	// references, each to a key that leasehold keys new made (whsec_ and 24 to 64 bytes in
+	// base64). With several each makes a signature of its own, so that a key can be
+	// replaced without a pause. Default: none, which is unsigned. Only of http.
+	SigningKeys []Reference `toml:"signing_keys"`
 	// Headers are sent with each request, literals or references; one whose name
 	// looks like a secret must be a reference. Default: none. Only of http.
 	Headers map[string]Value `toml:"headers"`

@@ -120,6 +120,9 @@ leasehold.toml:1:3: target #1: type: is missing`},
 		{"variables that are none", "[[target]]\nname = \"a\"\ntype = \"command\"\ncommand = [\"run\"]\nenv = { \"A=B\" = \"x\", LEASEHOLD_TARGET = \"x\", C = \"a\\u0000b\" }\n", `leasehold.toml:5:17: target "a": env."A=B": "A=B" is no name of a variable
 leasehold.toml:5:41: target "a": env.LEASEHOLD_TARGET: names beginning with LEASEHOLD_ are Leasehold's own
 leasehold.toml:5:50: target "a": env.C: C: has a NUL byte in it`},
+		{"a signing key in the file", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http://h\"\nsigning_keys = [{ env = \"KEY\" }, \"whsec_hunter2\"]\n", `leasehold.toml:5:34: target "a": signing_keys: a literal secret is refused; put it in a file and write signing_keys = [{ file = "/etc/leasehold/a.signing_keys" }], or { env = "A_SIGNING_KEYS" }`},
+		{"signing keys that are no list", "[[target]]\nname = \"a\"\ntype = \"http\"\nurl = \"http://h\"\nsigning_keys = \"whsec_hunter2\"\n", `leasehold.toml:5:16: target "a": signing_keys: must be a list, not a string`},
+		{"signing keys of another type of target", "[[target]]\nname = \"a\"\ntype = \"log\"\nsigning_keys = [{ env = \"KEY\" }]\n", `leasehold.toml:4:16: target "a": signing_keys: does not go with type = "log" (remove it)`},
 		{"a message target that says neither who nor where", "[[target]]\nname = \"a\"\ntype = \"message\"\n", `leasehold.toml:1:3: target "a": conversation: is missing
 leasehold.toml:1:3: target "a": installation: is missing`},
 		{"a message target of nobody", "[[target]]\nname = \"a\"\ntype = \"message\"\ninstallation = \"opps\"\nconversation = \"C\"\n[[installation]]\nid = \"ops\"\ntype = \"bare\"\n", `leasehold.toml:4:16: target "a": installation: installation "opps" is not defined (did you mean "ops"?)`},

@@ -61,6 +61,7 @@ func (v *validator) alien(t *Target, s spot) {
 		set      bool
 	}{
 		{"url", "http", t.URL != ""},
+		{"signing_keys", "http", len(t.SigningKeys) > 0},
 		{"headers", "http", len(t.Headers) > 0},
 		{"ca_file", "http", t.CAFile != ""},
 		{"batch", "http", t.Batch > 1},

@@ -105,6 +105,10 @@ func misnamed(r Reference) string {
 
 // literal refuses a secret that stands in the file, with what to write instead.
 func (w *walker) literal(n *node, path string) {
+	key, form := n.name, "%s"
+	if n.nth > 0 { // one of a list
+		key, form = n.parent.name, "[%s]"
+	}
 	id := ""
 	for x := n; x.parent != nil && id == ""; x = x.parent {
 		if o := x.owner(); o != nil {
@@ -113,12 +117,12 @@ func (w *walker) literal(n *node, path string) {
 			id = x.name // the table, for keys that belong to no installation or target
 		}
 	}
-	id, key := cmp.Or(tame(id), "leasehold"), tame(n.name)
-	file := filepath.ToSlash(filepath.Join(w.host.system, id+"."+strings.ToLower(key)))
-	env := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(id + "_" + key))
+	id = cmp.Or(tame(id), "leasehold")
+	file := filepath.ToSlash(filepath.Join(w.host.system, id+"."+strings.ToLower(tame(key))))
+	env := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(id + "_" + tame(key)))
 	w.fail(n, path, fmt.Sprintf(
-		`a literal secret is refused; put it in a file and write %s = { file = "%s" }, or { env = "%s" }`,
-		bare(n.name), file, env), "")
+		`a literal secret is refused; put it in a file and write %s = %s, or { env = "%s" }`,
+		bare(key), fmt.Sprintf(form, fmt.Sprintf(`{ file = "%s" }`, file)), env), "")
 }
 
 // tame makes a word that is safe in the name of a file.

@@ -47,11 +47,13 @@ type httpSink struct {
 	header  http.Header // the same for every call
 	client  *http.Client
 	gzip    bool
+	signer  signer
+	clock   Clock            // nil = the wall clock is right
 	secrets *redact.Redactor // what must not show in a reason
 }
 
 // newHTTPSink makes the sink of a checked target. It makes no connection.
-func newHTTPSink(t Target, dial Dialer, agent string) (*httpSink, error) {
+func newHTTPSink(t Target, dial Dialer, clock Clock, agent string) (*httpSink, error) {
 	at, err := parseURL(t.URL)
 	if err != nil {
 		return nil, fmt.Errorf("target %q: url: %w", t.Name, err)
@@ -59,11 +61,15 @@ func newHTTPSink(t Target, dial Dialer, agent string) (*httpSink, error) {
 	if addr, err := netip.ParseAddr(at.seen.Hostname()); err == nil && at.socket == "" && isDenied(t.Deny, plain(addr)) {
 		return nil, fmt.Errorf("target %q: url: %w", t.Name, &deniedError{plain(addr)})
 	}
-	s := &httpSink{url: at.seen.String(), header: http.Header{}, gzip: t.Gzip, secrets: redact.New()}
+	s := &httpSink{url: at.seen.String(), header: http.Header{}, gzip: t.Gzip, signer: newSigner(t.SigningKeys), clock: clock, secrets: redact.New()}
 	s.header.Set("User-Agent", agent)
 	for name, value := range t.Headers {
 		s.header.Set(name, value.Reveal())
 		s.secrets.Add(value.Reveal())
+	}
+	for _, key := range t.SigningKeys {
+		s.secrets.Add(key.Reveal())
+		s.secrets.Add(strings.TrimPrefix(key.Reveal(), keyPrefix))
 	}
 	s.header.Set("Content-Type", "application/json")
 	// An empty value is not sent. It tells the transport that a call may be made
@@ -143,20 +149,24 @@ func batchBody(all []Delivery, now time.Time) []byte {
 
 // post makes one request.
 func (s *httpSink) post(ctx context.Context, body []byte, label func(http.Header)) Result {
+	if held := s.held(); held != "" {
+		return Result{Outcome: Down, Reason: "a signature needs a clock that is believed: " + held, NextStep: stepClock}
+	}
 	connected := false // to whom the call was sent last
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { connected = false },
 		GotConn: func(httptrace.GotConnInfo) { connected = true },
 	})
-	encoding := ""
+	sent, encoding := body, ""
 	if s.gzip && len(body) >= gzipMin {
-		body, encoding = zip(body), "gzip"
+		sent, encoding = zip(body), "gzip"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(sent))
 	if err != nil { // New has parsed the same address
 		return Result{Outcome: Refused, Reason: "the address of the target cannot be used", NextStep: stepAddress}
 	}
 	label(req.Header)
+	s.signer.sign(req.Header, body)
 	if encoding != "" {
 		req.Header.Set("Content-Encoding", encoding)
 	}
@@ -165,6 +175,15 @@ func (s *httpSink) post(ctx context.Context, body []byte, label func(http.Header
 		return s.failure(ctx, err, connected)
 	}
 	return s.answer(resp)
+}
+
+// held is why nothing may be signed now; "" = it may. A receiver refuses a timestamp
+// that is minutes away from its own, and each refusal would be an attempt.
+func (s *httpSink) held() string {
+	if len(s.signer) == 0 || s.clock == nil {
+		return ""
+	}
+	return s.clock.Held()
 }
 
 // label sets the headers of one attempt.
@@ -218,8 +237,11 @@ func (s *httpSink) answer(resp *http.Response) Result {
 		return Result{Outcome: Taken}
 	}
 	r := Result{Reason: s.reason(status, body), After: retryAfter(resp.Header.Get("Retry-After"), time.Now()), NextStep: stepAfter(status)}
-	if status == http.StatusUnsupportedMediaType && s.gzip {
+	switch {
+	case status == http.StatusUnsupportedMediaType && s.gzip:
 		r.NextStep = stepGzip
+	case r.NextStep == stepAccess && len(s.signer) > 0:
+		r.NextStep = stepSignature
 	}
 	switch {
 	case status == http.StatusGone:

@@ -27,7 +27,7 @@ func sinkFor(t *testing.T, target Target) *httpSink {
 	if err := target.check(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newHTTPSink(target.withDefaults(), nil, "leasehold/test")
+	s, err := newHTTPSink(target.withDefaults(), nil, nil, "leasehold/test")
 	if err != nil {
 		t.Fatal(err)
 	}

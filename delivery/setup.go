@@ -33,7 +33,7 @@ func (d *Dispatcher) equip(config Target) (*setup, error) {
 	case s.Kind == "command":
 		s.sink = newCommandSink(s.Target, d.opts.Programs, d.opts.Environ, d.log)
 	default:
-		sink, err := newHTTPSink(s.Target, d.opts.Dial, d.opts.Agent)
+		sink, err := newHTTPSink(s.Target, d.opts.Dial, d.opts.Clock, d.opts.Agent)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,8 @@ const (
 	stepMoved       = "set the target's url to the final address"
 	stepAddress     = "correct the target's url"
 	stepAccess      = "correct the credential in the target's headers, then run leasehold reload, or let the program accept it"
+	stepSignature   = "let the program know one of the target's signing keys and the right time, or correct the credential in its headers; then run leasehold reload"
+	stepClock       = "set the clock, or wait until the network does; what waits is delivered then"
 	stepPath        = "correct the path in the target's url, or let the program take POST there"
 	stepRefused     = "let the program answer 2xx, also to events that it does not want"
 	stepBroken      = "mend the program behind it; what waits is tried again by itself"

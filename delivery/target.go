@@ -70,6 +70,11 @@ type Target struct {
 	CAFile  string                  // PEM: trusted beside the system's authorities; http only
 	Gzip    bool                    // compress bodies of a KB and more; http only
 
+	// SigningKeys sign each call after Standard Webhooks, every one of them, in this
+	// order; see NewSigningKey. None = unsigned. While Options.Clock is held, a target
+	// that signs is down: what it says of the time would be refused. Http only.
+	SigningKeys []channel.Text
+
 	// ClientCert is a file with the certificate that we show, and its chain, in PEM;
 	// ClientKey is its key, in PEM, not a file. Both or none; http only.
 	ClientCert string
@@ -145,6 +150,14 @@ func (t Target) check() error {
 	}
 	if t.Sink == nil && t.Kind != "http" && t.URL != "" {
 		fault("url", "a %s target has none", t.Kind)
+	}
+	if t.Sink == nil && t.Kind != "http" && len(t.SigningKeys) > 0 {
+		fault("signing_keys", "a %s target has none", t.Kind)
+	}
+	for i, key := range t.SigningKeys {
+		if err := CheckSigningKey(key.Reveal()); err != nil {
+			fault("signing_keys", "key %d %v", i+1, err)
+		}
 	}
 	for key, d := range map[string]time.Duration{"timeout": t.Timeout, "max_age": t.MaxAge} {
 		if d < 0 {

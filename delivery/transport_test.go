@@ -234,7 +234,7 @@ func TestDeny(t *testing.T) {
 		defer srv.Close()
 		s, err := newHTTPSink(Target{Name: "app", URL: "http://elsewhere.test/", Deny: deny}.withDefaults(), func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, srv.Listener.Addr().String())
-		}, "")
+		}, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
