@@ -27,7 +27,7 @@ ON CONFLICT (id) DO UPDATE SET type = excluded.type, via = excluded.via, config 
 	// What waits goes with an installation to its new carrier.
 	sqlMoveBacklog = `UPDATE delivery SET lease_id = $3 WHERE state = 0 AND lease_id = $2
    AND event_seq IN (SELECT seq FROM event WHERE installation_id = $1)`
-	sqlMoveMessages = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
+	sqlMoveMessages = `UPDATE message INDEXED BY message_waiting SET lease_id = $3 WHERE state < 2 AND state = 0 AND lease_id = $2 AND installation_id = $1`
 
 	sqlTwin    = `SELECT id FROM installation WHERE type = $1 AND identity = $2 AND identity <> '' AND id <> $3 AND enabled = 1 AND removed = 0 LIMIT 1`
 	sqlCarrier = `SELECT 1 FROM installation WHERE id = $1 AND via = '' AND removed = 0`

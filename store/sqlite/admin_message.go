@@ -140,6 +140,7 @@ func messageQuery(q admin.MessageQuery) (string, []any, error) {
 		}
 		where = append(where, fmt.Sprintf("state = %d", state))
 		if !outbound.State(state).Done() {
+			query += " INDEXED BY message_waiting"
 			where = append(where, "state < 2")
 		}
 	}

@@ -110,8 +110,7 @@ func (r *reads) Installation(ctx context.Context, id string) (admin.Installation
 }
 
 const (
-	// Counted per lease, from the index of what waits alone; CROSS keeps that in front,
-	// whatever old statistics say of how few events there are.
+	// Counted per lease, from the index of what waits alone; CROSS keeps that in front.
 	sqlBacklogs = `SELECT b.lease_id AS id, b.count, e.accepted_at AS oldest
   FROM (SELECT lease_id, count(*) AS count, min(event_seq) AS seq FROM delivery WHERE state = 0 GROUP BY lease_id) b
   CROSS JOIN event e ON e.seq = b.seq`

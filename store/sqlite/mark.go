@@ -33,7 +33,7 @@ ON CONFLICT (id) DO UPDATE SET file = excluded.file`
 
 	// The other box may have sent since what waited when the copy was made: it is as if
 	// its holder had died while he sent it.
-	sqlMaybeSent = `UPDATE message SET state = 1 WHERE state = 0`
+	sqlMaybeSent = `UPDATE message INDEXED BY message_waiting SET state = 1 WHERE state < 2 AND state = 0`
 
 	sqlOwnID  = `UPDATE schema_info SET store_id = lower(hex(randomblob(16))), host = '' WHERE id = 1`
 	sqlUnmark = `DROP TABLE backup_mark`

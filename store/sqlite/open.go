@@ -112,6 +112,7 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	if err := m.run(ctx); err != nil {
 		return err
 	}
+	s.forgetStatistics(ctx)
 	if err := w.connect(); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -137,42 +136,4 @@ func TestAudit(t *testing.T) {
 		must(t, err)
 		want(t, "seen from the beginning", len(got.Violations), 1)
 	})
-}
-
-func TestPlans(t *testing.T) {
-	s := openTest(t, Options{})
-	for what, c := range map[string]struct {
-		query     string
-		args      []any
-		want, not string
-	}{
-		"what waits":              {sqlPending, []any{"i", 0, "", 100}, "USING INDEX delivery_pending (lease_id=? AND ", "TEMP B-TREE"},
-		"backlogs":                {sqlBacklogs, nil, "SCAN delivery USING COVERING INDEX delivery_pending", "SCAN event"},
-		"a backlog":               {sqlBacklog, []any{"i"}, "USING COVERING INDEX delivery_pending (lease_id=?)", "SCAN event"},
-		"waiting deliveries":      {sqlCountWaiting, nil, "USING COVERING INDEX delivery_pending", "TEMP B-TREE"},
-		"dead letters":            {sqlCountDead, nil, "USING COVERING INDEX delivery_dead", "TEMP B-TREE"},
-		"old events":              {sqlOldEvents, []any{0, 0, 0, 10}, "SEARCH e USING INTEGER PRIMARY KEY (rowid>?)", "TEMP B-TREE"},
-		"events after one":        {eventColumns + ` FROM event WHERE seq > $1 ORDER BY seq`, []any{1}, "INTEGER PRIMARY KEY (rowid>?)", "TEMP B-TREE"},
-		"a delivery by its id":    {sqlByWebhook, []any{1, ""}, "USING PRIMARY KEY (event_seq=?)", "SCAN"},
-		"the account's other row": {sqlTwin, []any{"t", "i", "x"}, "USING INDEX installation_identity (type=? AND identity=?)", "SCAN"},
-		"whether somebody rides":  {sqlCarries, []any{"i"}, "installation_via (via=?)", "SCAN installation USING INDEX"},
-	} {
-		t.Run("a question does not read the whole table: "+what, func(t *testing.T) {
-			var plan []string
-			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+c.query, c.args...)
-			must(t, err)
-			defer func() { must(t, rows.Close()) }()
-			for rows.Next() {
-				var id, parent, unused int
-				var detail string
-				must(t, rows.Scan(&id, &parent, &unused, &detail))
-				plan = append(plan, detail)
-			}
-			must(t, rows.Err())
-			all := strings.Join(plan, "\n")
-			if !strings.Contains(all, c.want) || strings.Contains(all, c.not) {
-				t.Errorf("got the plan\n%s\nwant %q and no %q", all, c.want, c.not)
-			}
-		})
-	}
 }

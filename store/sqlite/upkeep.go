@@ -26,11 +26,11 @@ const (
 	lowDisk = 64 << 20
 )
 
-// Upkeep tends the file: statistics for the planner, the log folded in as far as
-// readers allow, free pages given back where they are many, the whole file read
-// once a week and after an unclean stop, the reserve made again. Where nothing
-// was committed since the last one, it writes nothing. fault.Corrupt: it found
-// damage, and nothing is written any more.
+// Upkeep tends the file: the log folded in as far as readers allow, free pages
+// given back where they are many, the whole file read once a week and after an
+// unclean stop, the reserve made again. Where nothing was committed since the last
+// one, it writes nothing. fault.Corrupt: it found damage, and nothing is written
+// any more.
 func (s *Store) Upkeep(ctx context.Context) (maintenance.Tended, error) {
 	var t maintenance.Tended
 	if err := s.CheckFiles(); err != nil {
@@ -58,11 +58,7 @@ func (s *Store) Upkeep(ctx context.Context) (maintenance.Tended, error) {
 
 // tidy does what follows from writes. It returns the pages given back.
 func (s *Store) tidy(ctx context.Context) (vacuumed int64, err error) {
-	err = s.c.outside(ctx, func(w *writer) error {
-		_, err := w.exec("PRAGMA optimize")
-		return errors.Join(err, checkpoint(w))
-	})
-	if err != nil {
+	if err := s.c.outside(ctx, checkpoint); err != nil {
 		return 0, err
 	}
 	for {
