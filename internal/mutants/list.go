@@ -12,6 +12,7 @@ type mutant struct {
 const (
 	engineTests   = "TestScenarios|TestSimulationHolds|TestKillSwitch|TestAcceptQueue|TestBackoff"
 	storeTests    = "TestStore"
+	trialTests    = "TestStore|TestTrial"
 	deliveryTests = "TestSimulation|TestMarks|TestDrop|TestLanes|TestOutage|TestRetries"
 )
 
@@ -125,6 +126,41 @@ var mutants = []mutant{
 	{
 		name: "a term that does not raise the run (SQLite)", file: "store/sqlite/lease.go", old: "SET run = run + 1 WHERE", new: "SET run = run WHERE",
 		pkg: "./store/sqlite", run: storeTests,
+	},
+
+	// Those of Postgres.
+	{
+		name: "an accept that does not lock its lease (Postgres)", file: "store/postgres/accept.go", old: " FOR SHARE OF l),", new: "),",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "an accept whose lock a claim does not wait for (Postgres)", file: "store/postgres/accept.go", old: " FOR SHARE OF l),", new: " FOR KEY SHARE OF l),",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "an accept that does not ask for the owner's session (Postgres)", file: "store/postgres/accept.go", old: " WHERE EXISTS (SELECT 1 FROM session s WHERE s.session_id = k.owner) ORDER BY l.id FOR SHARE OF l),", new: " ORDER BY l.id FOR SHARE OF l),",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "a mark that does not lock its lease (Postgres)", file: "store/postgres/mark.go", old: " FOR SHARE OF l),", new: "),",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "a claim in one plain statement (Postgres)", file: "store/postgres/lease.go", old: "WITH snap AS MATERIALIZED (\n  SELECT l.id, l.epoch FROM lease l WHERE l.id = ANY($2::text[])\n    AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))\n    AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND NOT m.draining)\n), locked AS MATERIALIZED (\n  SELECT l.id, c.epoch FROM lease l JOIN snap c ON c.id = l.id AND c.epoch = l.epoch FOR NO KEY UPDATE OF l SKIP LOCKED\n)\nUPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL)::int, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())\n  FROM locked k WHERE l.id = k.id AND l.epoch = k.epoch\n",
+		new: "UPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL)::int, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())\n WHERE l.id = ANY($2::text[]) AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))\n   AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND NOT m.draining)\n",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "a renewal with an expiry predicate (Postgres)", file: "store/postgres/renew.go", old: "WHERE session_id = $1 RETURNING seq, leasehold_now()", new: "WHERE session_id = $1 AND expires_at > leasehold_now() RETURNING seq, leasehold_now()",
+		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "a term that does not raise the run (Postgres)", file: "store/postgres/lease.go", old: "SET run = run + 1 WHERE", new: "SET run = run WHERE",
+		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "a grant whose epoch may repeat (Postgres)", file: "store/postgres/lease.go", old: "greatest(l.epoch + 1, leasehold_now())", new: "leasehold_now()",
+		pkg: "./store/postgres", run: storeTests,
 	},
 
 	// From the platform to the disk, and on to the program.
