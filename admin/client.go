@@ -312,13 +312,17 @@ func (c *Client) MakeBackup(ctx context.Context, path string) (Backup, error) {
 }
 
 // Reload has the running program apply its files as they are now, however long
-// that takes; see RunTask.
-func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
+// that takes; see RunTask. allowEmpty: one that has become empty, too.
+func (c *Client) Reload(ctx context.Context, allowEmpty bool) (Reloaded, error) {
 	if _, err := c.Version(ctx); err != nil {
 		return Reloaded{}, err
 	}
+	path := "/v1/reload"
+	if allowEmpty {
+		path += "?allow_empty=true"
+	}
 	var done Reloaded
-	return done, c.exchange(ctx, http.MethodPost, "/v1/reload", nil, nil, &done)
+	return done, c.exchange(ctx, http.MethodPost, path, nil, nil, &done)
 }
 
 // Nodes lists the live sessions.

@@ -72,20 +72,23 @@ type Reloader interface {
 	// Configuration says how it stands, from memory.
 	Configuration() Configuration
 	// Reload reads the files now and returns when they are applied, all of them or
-	// nothing: then the error is Faulty, or what kept the store from taking them.
-	Reload(ctx context.Context) (Reloaded, error)
+	// nothing: then the error is Faulty, or what kept the store from taking them. A
+	// file that has become empty is Faulty too, unless allowEmpty.
+	Reload(ctx context.Context, allowEmpty bool) (Reloaded, error)
 }
 
 // reload applies the files as they are now. It is for the local socket alone: what
 // the files say, exec installations among it, only their owner may put in force.
 func (a *API) reload(w http.ResponseWriter, r *http.Request) error {
-	if err := queryOf(r).err(); err != nil {
+	q := queryOf(r, "allow_empty")
+	allowEmpty := q.oneOf("allow_empty", "true", "false") == "true"
+	if err := q.err(); err != nil {
 		return err
 	}
 	if a.o.Reloader == nil {
 		return fault.Wrap(fault.Temporary, errNotRunning)
 	}
-	done, err := a.o.Reloader.Reload(r.Context())
+	done, err := a.o.Reloader.Reload(r.Context(), allowEmpty)
 	if err != nil {
 		return err //nolint:wrapcheck // it begins with the file and the line
 	}

@@ -16,11 +16,15 @@ type reloader struct {
 	state admin.Configuration
 	done  admin.Reloaded
 	err   error
+	empty bool // was allowed
 }
 
 func (r *reloader) Configuration() admin.Configuration { return r.state }
 
-func (r *reloader) Reload(context.Context) (admin.Reloaded, error) { return r.done, r.err }
+func (r *reloader) Reload(_ context.Context, allowEmpty bool) (admin.Reloaded, error) {
+	r.empty = allowEmpty
+	return r.done, r.err
+}
 
 func TestReload(t *testing.T) {
 	faults := admin.Faulty{
@@ -34,7 +38,7 @@ func TestReload(t *testing.T) {
 		w.want(w.do("POST", "/v1/reload", ""), http.StatusOK, `"files":["/etc/x.toml"]`, `"installations":{}`, `"targets":{"changed":["app"]}`, `"restart":["lease.ttl"]`)
 		w.want(w.do("GET", "/v1/reload", ""), http.StatusMethodNotAllowed)
 		w.want(w.do("POST", "/v1/reload?x=1", ""), 422, "not a parameter")
-		got, err := w.client().Reload(t.Context())
+		got, err := w.client().Reload(t.Context(), false)
 		if err != nil || got.Targets.None() || !got.Installations.None() {
 			t.Errorf("got %+v, %v, want the changes", got, err)
 		}
@@ -49,13 +53,29 @@ func TestReload(t *testing.T) {
 		if len(p.Faults) != 2 || p.Faults[1].Text == faults[1].Text {
 			t.Errorf("got %+v, want two faults, the secret taken out", p.Faults)
 		}
-		_, err := w.client().Reload(t.Context())
+		_, err := w.client().Reload(t.Context(), false)
 		got, ok := errors.AsType[admin.Faulty](err)
 		if !ok || len(got) != 2 || got[0] != faults[0] || !fault.Is(err, fault.Invalid) {
 			t.Errorf("got %#v, want the faults, and that they are invalid", err)
 		}
 		if faults[1].Text != "it has "+secretValue+" in it" {
 			t.Error("got the reloader's own faults changed, want a copy")
+		}
+	})
+
+	t.Run("that an empty file is meant is said in the request", func(t *testing.T) {
+		w := newWorld(t)
+		r := &reloader{}
+		w.options.Reloader = r
+		for path, want := range map[string]bool{"/v1/reload": false, "/v1/reload?allow_empty=false": false, "/v1/reload?allow_empty=true": true} {
+			w.want(w.do("POST", path, ""), http.StatusOK)
+			if r.empty != want {
+				t.Errorf("%s: got %v, want %v", path, r.empty, want)
+			}
+		}
+		w.want(w.do("POST", "/v1/reload?allow_empty=yes", ""), 422, "allow_empty: must be one of true, false")
+		if _, err := w.client().Reload(t.Context(), true); err != nil || !r.empty {
+			t.Errorf("the client: got %v, %v, want that it is allowed", r.empty, err)
 		}
 	})
 

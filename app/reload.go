@@ -77,12 +77,17 @@ func (r *reloader) chores() []*chore {
 // Configuration implements admin.Reloader.
 func (r *reloader) Configuration() admin.Configuration { return *r.state.Load() }
 
-// Reload implements admin.Reloader: somebody asks, so that what the files say is
-// meant, an empty one included.
-func (r *reloader) Reload(ctx context.Context) (admin.Reloaded, error) {
+// wish is what a reload is done for.
+type wish struct {
+	asked bool // by a person, not for a file that was seen to change
+	empty bool // by one who says that an emptied file is meant
+}
+
+// Reload implements admin.Reloader.
+func (r *reloader) Reload(ctx context.Context, allowEmpty bool) (admin.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.now(ctx)
+	return r.now(ctx, wish{asked: true, empty: allowEmpty})
 }
 
 // hangup is a Reload whose answer is the log.
@@ -93,7 +98,7 @@ func (r *reloader) hangup(ctx context.Context) {
 		return // a terminal that closed, most often: there is nothing to read
 	}
 	r.told = ""
-	done, err := r.now(ctx)
+	done, err := r.now(ctx, wish{asked: true})
 	switch {
 	case err != nil && !fault.Is(err, fault.Invalid): // those are in the log already
 		r.log.ErrorContext(ctx, "config not applied", "error", err)
@@ -102,11 +107,11 @@ func (r *reloader) hangup(ctx context.Context) {
 	}
 }
 
-func (r *reloader) now(ctx context.Context) (admin.Reloaded, error) {
+func (r *reloader) now(ctx context.Context, w wish) (admin.Reloaded, error) {
 	if r.applied == nil {
 		return admin.Reloaded{}, fault.Errorf(fault.Conflict, "this program was started without files; start it with leasehold run to have some")
 	}
-	return r.try(ctx, true, config.LookAt(r.p.source(), r.seen))
+	return r.try(ctx, w, config.LookAt(r.p.source(), r.seen))
 }
 
 // look is the cycle of the task: it applies the files when they have changed. Files
@@ -123,7 +128,7 @@ func (r *reloader) look(ctx context.Context) (string, error) {
 	} else if now = r.settled(ctx, now); now == nil {
 		return "", ctx.Err()
 	}
-	done, err := r.try(ctx, false, now)
+	done, err := r.try(ctx, wish{}, now)
 	switch {
 	case fault.Is(err, fault.Invalid):
 		return "", nil
@@ -149,10 +154,10 @@ func (r *reloader) settled(ctx context.Context, now *config.Look) *config.Look {
 }
 
 // try applies the files as they are at the look, and keeps what became of that for
-// who asks. asked: a person wants it.
-func (r *reloader) try(ctx context.Context, asked bool, look *config.Look) (admin.Reloaded, error) {
+// who asks.
+func (r *reloader) try(ctx context.Context, w wish, look *config.Look) (admin.Reloaded, error) {
 	r.tried = time.Now()
-	p, err := r.plan(ctx, look, asked)
+	p, err := r.plan(ctx, look, w)
 	switch {
 	case ctx.Err() != nil: // whoever asked is gone, or we stop: nothing was tried
 		return admin.Reloaded{}, fmt.Errorf("read the config again: %w", ctx.Err())

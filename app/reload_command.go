@@ -14,18 +14,22 @@ import (
 )
 
 func (p *program) reloadCommand() *cobra.Command {
-	return &cobra.Command{
+	var allowEmpty bool
+	c := &cobra.Command{
 		Use: "reload", Short: "Apply the config files to the running program", Args: exactly(),
 		Long: `Have the running program read its files again and say what changed: all of it, or
 nothing when something is wrong, which ends the command with 78. A changed file is
 applied without it, too, within seconds; a changed secret file is not.
 
 An installation whose connection is as it was keeps it. Keys that cannot change while
-it runs are named, and wait for a restart.`,
+it runs are named, and wait for a restart.
+
+A file that has become empty is refused, as a full disk leaves one, too, and all that
+runs would end. --allow-empty says that it is meant.`,
 		Example: "  leasehold reload",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.reach(c.Context(), running, func(ctx context.Context, a *admin.Client) error {
-				done, err := a.Reload(ctx)
+				done, err := a.Reload(ctx, allowEmpty)
 				switch faulty, refused := errors.AsType[admin.Faulty](err); {
 				case refused && p.json:
 					return errors.Join(p.asJSON(map[string]any{"faults": faulty}), &exitError{code: fault.ExitConfig})
@@ -45,6 +49,8 @@ it runs are named, and wait for a restart.`,
 			})
 		},
 	}
+	c.Flags().BoolVar(&allowEmpty, "allow-empty", false, "apply a file, or a conf.d, that has become empty")
+	return c
 }
 
 func (p *program) showReloaded(d admin.Reloaded) {

@@ -23,9 +23,9 @@ type plan struct {
 }
 
 // plan reads the files and builds what they say. It changes nothing.
-func (r *reloader) plan(ctx context.Context, look *config.Look, asked bool) (*plan, error) {
+func (r *reloader) plan(ctx context.Context, look *config.Look, w wish) (*plan, error) {
 	doubts := look.Lost(r.applied)
-	if !asked {
+	if !w.empty {
 		doubts = append(doubts, look.Doubts(r.applied)...)
 	}
 	if len(doubts) > 0 {
@@ -37,7 +37,7 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, asked bool) (*pl
 	}
 	rows, unready, twins := wanted(next, r.types, r.key)
 	targets := targetsOf(next, poster{r.n.store, r.n.mailer}, r.resolve)
-	p := &plan{asked: asked, rows: rows, lacks: lacks(next, unready, targets)}
+	p := &plan{asked: w.asked, rows: rows, lacks: lacks(next, unready, targets)}
 	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks), misshapen(next, r.resolve)); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, asked bool) (*pl
 	}
 	p.config, p.keys, p.restart = r.n.config.Load().Follow(next)
 	settings := settingsOf(p.config, targets)
-	settings.Revive = asked
+	settings.Revive = w.asked
 	if p.change, err = r.n.dispatcher.Prepare(settings); err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)
 	}

@@ -110,7 +110,7 @@ func (l *Look) Lost(before *Look) Faults {
 // and a conf.d that has no file any more. To believe it would remove every
 // installation that was in there.
 func (l *Look) Doubts(before *Look) (faults Faults) {
-	const hint = "leasehold reload applies it if that is meant"
+	const hint = "leasehold reload --allow-empty applies it if that is meant"
 	parts := ""
 	for _, p := range before.files {
 		now := l.find(p.path)

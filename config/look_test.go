@@ -150,7 +150,7 @@ func TestLook(t *testing.T) {
 }
 
 func TestLostAndDoubts(t *testing.T) {
-	const meant = "leasehold reload applies it if that is meant"
+	const meant = "leasehold reload --allow-empty applies it if that is meant"
 	for _, c := range []struct {
 		name         string
 		change       func(folder)
