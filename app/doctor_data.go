@@ -56,13 +56,19 @@ func checkDisk(p sqlite.Place) finding {
 		room += fmt.Sprintf(", room for %d files", p.Nodes)
 	}
 	const next = "free some space on it: du -xh --max-depth=2 / | sort -h shows where it is"
+	without := ""
+	if p.NoReserve {
+		without = "; there is no reserve: once it is full, a sweep and leasehold deliveries drop have no room either"
+	}
 	switch {
 	case p.Short():
-		return finding{"disk", fail, "full, or nearly so (" + room + "): no event is accepted without room", next}
+		return finding{"disk", fail, "full, or nearly so (" + room + "): no event is accepted without room" + without, next}
 	case p.Low():
-		return finding{"disk", warn, "nearly full (" + room + ")", next}
+		return finding{"disk", warn, "nearly full (" + room + ")" + without, next}
 	case p.ReserveLacks > 0:
 		return finding{"disk", warn, room + "; the reserve for a full disk has been given up, or there was never room for it", "free some space: upkeep makes it again, within the hour, or at once with leasehold tasks run upkeep"}
+	case p.NoReserve:
+		return finding{"disk", warn, room + without, "give the data folder a volume of 64 MB or more, on which upkeep makes one"}
 	}
 	return finding{"disk", fine, room, ""}
 }

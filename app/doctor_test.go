@@ -145,6 +145,14 @@ func TestCheckPlace(t *testing.T) {
 		found(t, checkDisk(with(func(p *sqlite.Place) { p.Nodes = 2 })), fail, "room for 2 files")
 		found(t, checkDisk(with(func(p *sqlite.Place) { p.ReserveLacks = 16 << 20 })), warn, "reserve", "tasks run upkeep")
 	})
+	t.Run("a small or full volume without a reserve is told, with what that means", func(t *testing.T) {
+		without := func(free int64) sqlite.Place {
+			return with(func(p *sqlite.Place) { p.Free, p.NoReserve = free, true })
+		}
+		found(t, checkDisk(without(40<<20)), warn, "there is no reserve", "deliveries drop", "du -xh")
+		found(t, checkDisk(without(100<<20)), warn, "there is no reserve", "64 MB or more")
+		found(t, checkDisk(without(0)), fail, "there is no reserve", "deliveries drop", "du -xh")
+	})
 	t.Run("a log that is not folded in is told, with who may hold it", func(t *testing.T) {
 		long := with(func(p *sqlite.Place) { p.LogBytes = 500 << 20 })
 		found(t, checkLog(long, true), warn, "500 MB", "fuser /data/leasehold.db")

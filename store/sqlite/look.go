@@ -26,6 +26,9 @@ type Place struct {
 	// ReserveLacks is what the reserve is to have back before a full disk may come; a
 	// volume that is too small for one lacks nothing.
 	ReserveLacks int64
+	// NoReserve: the database is there, and no file beside it gives room back once the
+	// disk is full. It was given up, or the volume never had room for it.
+	NoReserve bool
 	// Parts are what killed processes left of copies.
 	Parts []string
 }
@@ -63,7 +66,7 @@ func Look(path string) (Place, error) {
 	default:
 		p.There, p.Bytes, p.LogBytes = true, info.Size(), sizeOf(abs+"-wal")
 		s := &Store{opt: Options{ReserveBytes: defaultReserve}, reads: &reads{path: abs}}
-		p.ReserveLacks = s.reserveOwed()
+		p.ReserveLacks, p.NoReserve = s.reserveOwed(), sizeOf(s.reservePath()) == 0
 	}
 	entries, err := os.ReadDir(filepath.Dir(abs))
 	if err != nil {
