@@ -11,7 +11,7 @@ import (
 
 // later are commands that people will look for and that are not in this version.
 var later = []string{
-	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "ui", "apply",
+	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "ui",
 	"targets", "keys", "tokens", "secrets", "migrate", "store",
 }
 

@@ -28,21 +28,14 @@ func (p *program) listInstallations() *cobra.Command {
 		Use: "list", Short: "List installations and their states", Args: exactly(),
 		Example: "  leasehold installations list --state blocked\n  leasehold inst list --label tenant=acme --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			q := filter("state", state, "type", kind, "limit", "500")
+			q := filter("state", state, "type", kind)
 			q["label"] = labels
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
-				all := admin.Page[admin.View]{Items: []admin.View{}}
-				for {
-					page, err := a.Installations(ctx, q)
-					if err != nil {
-						return err
-					}
-					all.Items = append(all.Items, page.Items...)
-					if page.Next == "" {
-						break
-					}
-					q.Set("after", page.Next)
+				views, err := everyInstallation(ctx, a, q)
+				if err != nil {
+					return err
 				}
+				all := admin.Page[admin.View]{Items: views}
 				if p.json {
 					return p.asJSON(all)
 				}

@@ -1,0 +1,213 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/internal/fault"
+)
+
+func (p *program) applyCommand() *cobra.Command {
+	var f applyFlags
+	c := &cobra.Command{
+		Use: "apply", Short: "Make the installations what a file says", Args: exactly(),
+		Long: `Make the installations of the store what a TOML file of [[installation]] tables says:
+create what is missing, replace what differs, and with --prune remove what the file
+lacks. What is as the file says is not touched, and keeps its connection. The rest
+of the config is not in that file, and secrets are by reference, as in the config.
+
+The file is checked whole first, and a fault ends the command with 78 before anything
+is changed. Then each change is made by itself, against the revision that was read:
+when one fails, the command stops there and says what was done.
+
+Installations that the config file owns are changed there. On a store that several
+nodes share it owns none, and apply is how a file is followed.`,
+		Example: "  leasehold apply -f bots.toml --dry-run\n  leasehold apply -f bots.toml --prune",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.file == "" {
+				return usage("name the file with --file; see leasehold apply --help")
+			}
+			return p.apply(c.Context(), f)
+		},
+	}
+	c.Flags().StringVarP(&f.file, "file", "f", "", "the `file`; - is standard input")
+	c.Flags().BoolVar(&f.prune, "prune", false, "remove the installations that the file lacks")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing, and say what would be changed")
+	return c
+}
+
+type applyFlags struct {
+	file          string
+	prune, dryRun bool
+}
+
+func (p *program) apply(ctx context.Context, f applyFlags) error {
+	file, types, err := p.declaration(ctx, f.file)
+	if faults, ok := errors.AsType[config.Faults](err); ok {
+		return p.faulty(faults)
+	}
+	if err != nil {
+		return err
+	}
+	n := writing
+	if f.dryRun {
+		n = reading
+	}
+	return p.reach(ctx, n, func(ctx context.Context, a *admin.Client) error {
+		have, err := everyInstallation(ctx, a, url.Values{})
+		if err != nil {
+			return err
+		}
+		l, err := follow(file, types, have, f.prune)
+		if faults, ok := errors.AsType[config.Faults](err); ok {
+			return p.faulty(faults)
+		}
+		if err != nil {
+			return err
+		}
+		if f.dryRun {
+			return p.outcome(l.foreseen(), nil)
+		}
+		done, err := l.carryOut(ctx, a)
+		if errors.Is(err, admin.ErrNoAnswer) { // nothing is done yet, and reach may know somebody else to ask
+			return err
+		}
+		return p.outcome(done, err)
+	})
+}
+
+// faulty tells faults, as check does.
+func (p *program) faulty(faults config.Faults) error {
+	if !p.json {
+		return faults
+	}
+	return errors.Join(p.asJSON(map[string]any{"faults": faultList(faults)}), &exitError{code: fault.ExitConfig})
+}
+
+// declaration reads and checks the file of an apply, with all that can be told of it
+// without the store.
+func (p *program) declaration(ctx context.Context, path string) (*config.Config, *channel.Types, error) {
+	src := p.source()
+	src.Path, src.Text = path, nil
+	if path == "-" {
+		text, err := io.ReadAll(io.LimitReader(p.Stdin, 16<<20)) // as much as a file may have
+		if err != nil {
+			return nil, nil, fmt.Errorf("read standard input: %w", err)
+		}
+		src.Path, src.Text = "standard input", append([]byte{}, text...)
+	}
+	var targets []string // of a config that is wrong now: whoever runs with an earlier one knows
+	c, err := p.load()
+	if err == nil {
+		targets = append([]string{}, targetNames(c)...)
+	}
+	file, err := config.Installations(src, targets)
+	if err != nil {
+		return nil, nil, err
+	}
+	resolve := p.resolver(p.logger(config.Default().Log, io.Discard))
+	types, err := channel.NewTypes(resolve, p.Types...)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, _, twins := wanted(file, types, nil)
+	return file, types, together(unbuilt(ctx, file, types, resolve), twins)
+}
+
+// outcome tells what was done, whole or not.
+func (p *program) outcome(done outcome, err error) error {
+	switch {
+	case p.json:
+		err = errors.Join(p.asJSON(done), err)
+	default:
+		p.showOutcome(done)
+	}
+	for _, w := range done.Warnings {
+		p.hint("warning: %s", p.redact.String(w))
+	}
+	return err
+}
+
+func (p *program) showOutcome(done outcome) {
+	will := ""
+	if done.DryRun {
+		will = "would be "
+	}
+	for _, x := range done.lists() {
+		for _, id := range x.names {
+			p.line("%s %s%s", id, will, x.verb)
+		}
+	}
+	counts := []string{}
+	for _, x := range done.lists() {
+		if len(x.names) > 0 || x.verb != "kept" {
+			counts = append(counts, fmt.Sprintf("%d %s", len(x.names), x.verb))
+		}
+	}
+	p.line("%s%s, %d unchanged", will, strings.Join(counts, ", "), done.Unchanged)
+}
+
+// outcome is what an apply did, by id.
+type outcome struct {
+	DryRun    bool     `json:"dry_run"`
+	Added     []string `json:"added"`
+	Changed   []string `json:"changed"`
+	Removed   []string `json:"removed"`
+	Kept      []string `json:"kept"` // the file lacks them, and they may not be removed
+	Unchanged int      `json:"unchanged"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+func (o outcome) lists() []changeList {
+	return []changeList{{"added", o.Added}, {"changed", o.Changed}, {"removed", o.Removed}, {"kept", o.Kept}}
+}
+
+// inputOf is what a PUT says of an installation of a file.
+func inputOf(i config.Installation) admin.Input {
+	raw := i.Config
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	return admin.Input{Type: i.Type, Via: i.Via, Config: raw, Labels: i.Labels, Targets: i.Targets, Enabled: &i.Enabled}
+}
+
+// everyInstallation are all pages of a list; see admin.Client.Installations.
+func everyInstallation(ctx context.Context, a *admin.Client, q url.Values) ([]admin.View, error) {
+	all := []admin.View{}
+	q.Set("limit", "500")
+	for {
+		page, err := a.Installations(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if page.Next == "" {
+			return all, nil
+		}
+		q.Set("after", page.Next)
+	}
+}
+
+// ridersLast sorts those with a connection of their own before those that ride.
+func ridersLast(a, b step) int {
+	rides := func(s step) int { return min(len(s.via), 1) }
+	return rides(a) - rides(b)
+}
+
+// inOrder puts the steps of a list in the order in which the store takes them: a
+// carrier is there before its riders, and goes after them.
+func inOrder(put, remove []step) {
+	slices.SortStableFunc(put, ridersLast)
+	slices.SortStableFunc(remove, func(a, b step) int { return ridersLast(b, a) })
+}

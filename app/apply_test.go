@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leasehold/admin"
+	"leasehold/channel"
+	"leasehold/config"
+	"leasehold/internal/fault"
+	"leasehold/internal/redact"
+	"leasehold/store/sqlite"
+)
+
+func TestApply(t *testing.T) {
+	type world struct {
+		p *program
+		a *admin.Client
+		s *sqlite.Store
+	}
+	open := func(t *testing.T) world {
+		t.Helper()
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "leasehold.db"), sqlite.Options{ReserveBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		p := &program{Options: Options{Types: Builtin()}, redact: redact.New()}
+		types, err := channel.NewTypes(nil, p.Types...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := p.answers(fixed(config.Default()), admin.Options{Store: s, Types: types, Mode: admin.Stopped})
+		a := admin.NewClient(admin.InProcess(admin.New(o)))
+		t.Cleanup(a.Close)
+		return world{p, a, s}
+	}
+	plan := func(t *testing.T, w world, text string, prune bool) (steps, error) {
+		t.Helper()
+		w.p.Stdin = strings.NewReader(text)
+		file, types, err := w.p.declaration(t.Context(), "-")
+		if err != nil {
+			return steps{}, err
+		}
+		have, err := everyInstallation(t.Context(), w.a, url.Values{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return follow(file, types, have, prune)
+	}
+	must := func(t *testing.T, l steps, err error) steps {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	const two = "[[installation]]\nid = \"a\"\ntype = \"heartbeat\"\nconfig = { every = \"1h\" }\n[[installation]]\nid = \"b\"\ntype = \"heartbeat\"\nconfig = { every = \"1h\" }\n"
+	carry := func(ctx context.Context, t *testing.T, w world, text string, prune bool) outcome {
+		t.Helper()
+		l, err := plan(t, w, text, prune)
+		o, err := must(t, l, err).carryOut(ctx, w.a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+
+	t.Run("a row that somebody changed meanwhile is not overwritten, and what was done before it is told", func(t *testing.T) {
+		w := open(t)
+		carry(t.Context(), t, w, two, false)
+		l, err := plan(t, w, strings.ReplaceAll(two, "1h", "2h"), false)
+		l = must(t, l, err)
+		if err := w.s.SetEnabled(t.Context(), "b", false); err != nil {
+			t.Fatal(err)
+		}
+		o, err := l.carryOut(t.Context(), w.a)
+		const want = "installation b: put installation: put installation b: installation b was changed meanwhile: it has revision 2, not 1; apply stopped there, with 1 of 2 changes done; run it again"
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s …", err, want)
+		}
+		if got := strings.Join(o.Changed, " "); got != "a" {
+			t.Errorf("changed: got %q, want a", got)
+		}
+		b, err := w.s.Installation(t.Context(), "b")
+		if err != nil || b.Enabled || strings.Contains(string(b.Config), "2h") {
+			t.Errorf("got %+v, %v, want b as the other one left it", b, err)
+		}
+	})
+
+	t.Run("a file without installations removes all with prune, and none without", func(t *testing.T) {
+		w := open(t)
+		carry(t.Context(), t, w, two, false)
+		if o := carry(t.Context(), t, w, "# none\n", false); len(o.Removed) != 0 {
+			t.Errorf("without prune: got %v removed, want none", o.Removed)
+		}
+		if o := carry(t.Context(), t, w, "# none\n", true); len(o.Removed) != 2 {
+			t.Errorf("with prune: got %v removed, want a and b", o.Removed)
+		}
+	})
+
+	t.Run("a carrier comes before its riders, whatever the order of the file, and goes after them", func(t *testing.T) {
+		have := []step{{id: "carrier"}, {id: "rider", via: "carrier"}}
+		put, remove := []step{have[1], have[0]}, []step{have[0], have[1]}
+		inOrder(put, remove)
+		if put[0].id != "carrier" || remove[0].id != "rider" {
+			t.Errorf("got %v and %v, want the carrier first, and last", put, remove)
+		}
+	})
+
+	t.Run("what is refused after a change was made is no mistake on the command line, which says that nothing was done", func(t *testing.T) {
+		w := open(t)
+		l, err := plan(t, w, two, false)
+		l = must(t, l, err)
+		l.put[1].in.Type = "nothing" // refused, as by a program with other types
+		_, err = l.carryOut(t.Context(), w.a)
+		p := &program{Options: Options{Stderr: new(strings.Builder)}, redact: redact.New()}
+		if got := p.exit(asUsage(err)); got != fault.ExitConfig {
+			t.Errorf("got exit code %d of %v, want %d", got, err, fault.ExitConfig)
+		}
+	})
+}
