@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -197,17 +196,4 @@ func everyInstallation(ctx context.Context, a *admin.Client, q url.Values) ([]ad
 		}
 		q.Set("after", page.Next)
 	}
-}
-
-// ridersLast sorts those with a connection of their own before those that ride.
-func ridersLast(a, b step) int {
-	rides := func(s step) int { return min(len(s.via), 1) }
-	return rides(a) - rides(b)
-}
-
-// inOrder puts the steps of a list in the order in which the store takes them: a
-// carrier is there before its riders, and goes after them.
-func inOrder(put, remove []step) {
-	slices.SortStableFunc(put, ridersLast)
-	slices.SortStableFunc(remove, func(a, b step) int { return ridersLast(b, a) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"leasehold/admin"
 	"leasehold/channel"
@@ -74,13 +75,31 @@ func follow(file *config.Config, types *channel.Types, have []admin.View, prune 
 	if len(faults) > 0 {
 		return l, faults
 	}
+	if prune && len(file.Installations) == 0 && len(have) > 0 {
+		return l, fault.Errorf(fault.Invalid, "%s has no [[installation]], and --prune would remove all %d that are there; if that is meant, use leasehold installations remove", file.Main(), len(have))
+	}
 	for _, h := range have {
 		if _, lacking := stored[h.ID]; prune && lacking {
-			l.remove = append(l.remove, step{id: h.ID, via: h.Via, revision: h.Revision, owner: h.Declared})
+			l.remove = append(l.remove, step{id: h.ID, owner: h.Declared})
 		}
 	}
-	inOrder(l.put, l.remove)
+	slices.SortStableFunc(l.put, inOrder)
 	return l, nil
+}
+
+// inOrder sorts puts as the store takes them: a carrier before its riders, and who is
+// disabled before who may get its account.
+func inOrder(a, b step) int {
+	rank := func(s step) (n int) {
+		if s.via != "" {
+			n += 2
+		}
+		if s.in.Enabled == nil || *s.in.Enabled {
+			n++
+		}
+		return n
+	}
+	return rank(a) - rank(b)
 }
 
 // bared is a row without what only its own node and its store say of it.
@@ -125,7 +144,8 @@ func (o *outcome) keep(id, why string) {
 }
 
 // carryOut makes the changes, one by one, and stops at the first that fails: the
-// outcome is what was done until then. A row that may not be removed is kept, the
+// outcome is what was done until then. Removals come first: an account that moves to
+// another id is free by then. A row that may not be removed is kept, the
 // others are removed, and the error is fault.Conflict.
 func (l steps) carryOut(ctx context.Context, a *admin.Client) (outcome, error) {
 	o := l.begun()
@@ -139,16 +159,6 @@ func (l steps) carryOut(ctx context.Context, a *admin.Client) (outcome, error) {
 		return &exitError{fault.ExitCode(err), fmt.Errorf(
 			"installation %s: %v; apply stopped there, with %d of %d changes done; run it again to go on from what is there now", s.id, err, done, len(l.put)+len(l.remove))} //nolint:errorlint // see above
 	}
-	for _, s := range l.put {
-		v, err := a.PutInstallation(ctx, s.id, s.in, s.revision)
-		if err != nil {
-			return o, stopped(s, err)
-		}
-		if v.Warning != "" {
-			o.Warnings = append(o.Warnings, v.Warning)
-		}
-		o.note(s)
-	}
 	for _, s := range l.remove {
 		switch err := a.RemoveInstallation(ctx, s.id); {
 		case err == nil, fault.Is(err, fault.NotFound): // somebody else was sooner
@@ -158,6 +168,16 @@ func (l steps) carryOut(ctx context.Context, a *admin.Client) (outcome, error) {
 		default:
 			return o, stopped(s, err)
 		}
+	}
+	for _, s := range l.put {
+		v, err := a.PutInstallation(ctx, s.id, s.in, s.revision)
+		if err != nil {
+			return o, stopped(s, err)
+		}
+		if v.Warning != "" {
+			o.Warnings = append(o.Warnings, v.Warning)
+		}
+		o.note(s)
 	}
 	if n := len(o.Kept); n > 0 {
 		return o, fault.Errorf(fault.Conflict, "%d of the installations that the file lacks are the config file's and stay; remove them there, or leave --prune out", n)

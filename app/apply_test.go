@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,23 +92,36 @@ func TestApply(t *testing.T) {
 		}
 	})
 
-	t.Run("a file without installations removes all with prune, and none without", func(t *testing.T) {
+	t.Run("a file without installations removes nothing, with prune or without", func(t *testing.T) {
 		w := open(t)
 		carry(t.Context(), t, w, two, false)
 		if o := carry(t.Context(), t, w, "# none\n", false); len(o.Removed) != 0 {
 			t.Errorf("without prune: got %v removed, want none", o.Removed)
 		}
-		if o := carry(t.Context(), t, w, "# none\n", true); len(o.Removed) != 2 {
-			t.Errorf("with prune: got %v removed, want a and b", o.Removed)
+		if _, err := plan(t, w, "# none\n", true); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "would remove all 2") {
+			t.Errorf("with prune: got %v, want it refused", err)
 		}
 	})
 
-	t.Run("a carrier comes before its riders, whatever the order of the file, and goes after them", func(t *testing.T) {
-		have := []step{{id: "carrier"}, {id: "rider", via: "carrier"}}
-		put, remove := []step{have[1], have[0]}, []step{have[0], have[1]}
-		inOrder(put, remove)
-		if put[0].id != "carrier" || remove[0].id != "rider" {
-			t.Errorf("got %v and %v, want the carrier first, and last", put, remove)
+	t.Run("an account moves to another id in one apply", func(t *testing.T) {
+		w := open(t)
+		bot := func(id, enabled string) string {
+			return "[[installation]]\nid = \"" + id + "\"\ntype = \"mqtt\"\nenabled = " + enabled + "\nconfig = { url = \"mqtt://127.0.0.1:1\", topics = [\"x\"], client_id = \"one\" }\n"
+		}
+		carry(t.Context(), t, w, bot("old", "true"), false)
+		if o := carry(t.Context(), t, w, bot("new", "true"), true); len(o.Added) != 1 || len(o.Removed) != 1 {
+			t.Errorf("another id: got %+v, want one added and one removed", o)
+		}
+		if o := carry(t.Context(), t, w, bot("other", "true")+bot("new", "false"), true); len(o.Added) != 1 || len(o.Changed) != 1 {
+			t.Errorf("the old one disabled: got %+v, want one added and one changed", o)
+		}
+	})
+
+	t.Run("a carrier comes before its riders, whatever the order of the file", func(t *testing.T) {
+		put := []step{{id: "rider", via: "carrier"}, {id: "carrier"}}
+		slices.SortStableFunc(put, inOrder)
+		if put[0].id != "carrier" {
+			t.Errorf("got %v, want the carrier first", put)
 		}
 	})
 
