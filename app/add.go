@@ -117,20 +117,25 @@ func (p *program) addition(d *draft) (*addition, error) {
 		return nil, err
 	}
 	f := &addition{program: p, draft: d, file: file}
-	switch f.old, err = os.ReadFile(file); {
+	return f, f.read()
+}
+
+// read reads the file as it is now.
+func (f *addition) read() (err error) {
+	switch f.old, err = os.ReadFile(f.file); {
 	case errors.Is(err, fs.ErrNotExist):
-		p.configFile, p.text = file, []byte{}
+		f.configFile, f.text = f.file, []byte{}
 	case err != nil:
-		return nil, fault.Errorf(fault.ReadOnly, "read the config: %w", err)
+		return fault.Errorf(fault.ReadOnly, "read the config: %w", err)
 	default:
-		p.configFile, p.text = file, f.old
+		f.configFile, f.text = f.file, f.old
 	}
-	c, err := p.load()
+	c, err := f.load()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.taken = c.Installations
-	return f, nil
+	return nil
 }
 
 // free refuses an id that another installation of the file has.
@@ -210,8 +215,17 @@ func (f *addition) unfit(err error) error {
 	return fault.Errorf(fault.Conflict, "nothing can be added at the end of %s (%v); write this into it yourself:\n\n%s", f.file, err, block)
 }
 
-// write checks the draft, keeps its secrets and replaces the file.
+// write checks the draft, keeps its secrets and replaces the file. It reads the file
+// again, in its turn: another add may have written it meanwhile.
 func (f *addition) write(ctx context.Context) (_ added, err error) {
+	unlock, err := durable.Lock(ctx, f.file)
+	if err != nil {
+		return added{}, err //nolint:wrapcheck // it says what was being done
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := f.read(); err != nil {
+		return added{}, err
+	}
 	c, err := f.check(ctx)
 	if err != nil {
 		return added{}, err

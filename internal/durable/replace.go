@@ -12,11 +12,10 @@ import (
 // loss of power leave the old content or the new one, whole. A symbolic link is
 // followed. Mode and owner stay as they are; mode is that of a file that was not
 // there. An owner that cannot be kept is an error, since whoever reads the file
-// could not read it any more.
+// could not read it any more. Whoever writes what he has read takes Lock before he
+// reads.
 func Replace(path string, content []byte, mode fs.FileMode) (err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
+	path = followed(path)
 	old, err := os.Stat(path)
 	switch {
 	case err == nil:
@@ -24,7 +23,7 @@ func Replace(path string, content []byte, mode fs.FileMode) (err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+"*")
 	if err != nil {
 		return err
 	}
@@ -50,6 +49,17 @@ func Replace(path string, content []byte, mode fs.FileMode) (err error) {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// tempPrefix begins the name of a new content that is being written; a number ends it.
+func tempPrefix(path string) string { return "." + filepath.Base(path) + "." }
+
+// followed is where a path leads to.
+func followed(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 // remove takes away what may be gone already: renamed, most often.
