@@ -106,6 +106,9 @@ func (m mutant) try(ctx context.Context) (string, error) {
 	if found := waited.FindSubmatch(said.Bytes()); found != nil {
 		return fmt.Sprintf("`%s`, which waits for ever", found[1]), nil
 	}
+	if bytes.Contains(said.Bytes(), []byte("\npanic: ")) || bytes.HasPrefix(said.Bytes(), []byte("panic: ")) {
+		return "a panic under `" + m.run + "`", nil
+	}
 	return "", fmt.Errorf("no test says why: %s", firstLine(said.String()))
 }
 
