@@ -62,6 +62,10 @@ type NodeInfo struct {
 	Session  string    `json:"session,omitempty"` // "" = none is open
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
+	// Dropped are the deliveries that gave way to newer events since the start, because
+	// of delivery.backlog_max; DroppedAt is when the last ones did.
+	Dropped   int64     `json:"dropped"`
+	DroppedAt time.Time `json:"dropped_at,omitzero"`
 }
 
 // Target is a target and how it does.

@@ -19,8 +19,6 @@ const (
 	// nearly full, and measureShare how many times as long as one took it is at least: a
 	// backlog of millions takes a second to measure, and its deliveries want the disk.
 	measureAgain, measureShare = time.Second, 20
-	// giveWaySpell is how long nothing must have given way until it is told again.
-	giveWaySpell = 10 * time.Minute
 	// whyDropped is what a dropped delivery says.
 	whyDropped = "gave way to newer events: what waits passed delivery.backlog_max"
 )
@@ -40,6 +38,7 @@ type backlog struct {
 	store.Store
 	config func() *config.Config
 	wake   func(lease string) // its deliveries have changed
+	drops  *drops             // counts what gave way
 	log    *slog.Logger
 	now    func() time.Time
 
@@ -49,14 +48,12 @@ type backlog struct {
 	found    int64 // bytes that waited then
 	bytes    int64 // the same, and accepted since
 	full     bool  // refusing
-	dropped  int64 // deliveries that gave way since the start
-	gaveWay  time.Time
 }
 
 var _ engine.Store = (*backlog)(nil)
 
-func newBacklog(s store.Store, c func() *config.Config, wake func(string), log *slog.Logger) *backlog {
-	return &backlog{Store: s, config: c, wake: wake, log: log, now: time.Now}
+func newBacklog(s store.Store, c func() *config.Config, wake func(string), d *drops, log *slog.Logger) *backlog {
+	return &backlog{Store: s, config: c, wake: wake, drops: d, log: log, now: time.Now}
 }
 
 // CheckFiles passes on what the engine asks a store that can tell.
@@ -184,30 +181,27 @@ func (b *backlog) relent(ctx context.Context) {
 
 // giveWay lets the oldest go until as many bytes are free.
 func (b *backlog) giveWay(ctx context.Context, bytes, most int64) error {
-	fresh := b.now().Sub(b.gaveWay) > giveWaySpell
 	for bytes > 0 {
 		gone, err := b.GiveWay(ctx, bytes, whyDropped)
 		if err != nil {
 			return err //nolint:wrapcheck // it says what it was about
 		}
-		b.told(gone)
+		if gone.Deliveries > 0 {
+			b.drops.add(ctx, int64(gone.Deliveries), most)
+		}
+		b.forget(gone)
 		bytes -= gone.Bytes
 		if gone.Events == 0 {
 			b.bytes, b.found = 0, 0 // nothing waits: what was added up is delivered
 			break
 		}
 	}
-	b.gaveWay = b.now()
-	if fresh {
-		b.log.WarnContext(ctx, "oldest deliveries dropped", "deliveries", b.dropped, "backlog_max", most, "on_full", "drop_oldest", "next_step", admin.StoreStep(errBacklog))
-	}
 	return nil
 }
 
-// told counts what gave way, and has its deliveries forgotten.
-func (b *backlog) told(gone maintenance.GivenUp) {
+// forget takes what gave way off what waits, and has its deliveries forgotten.
+func (b *backlog) forget(gone maintenance.GivenUp) {
 	b.bytes, b.found = max(0, b.bytes-gone.Bytes), max(0, b.found-gone.Bytes)
-	b.dropped += int64(gone.Deliveries)
 	for _, lease := range gone.Leases {
 		b.wake(lease)
 	}

@@ -49,6 +49,7 @@ type dam struct {
 	log    bytes.Buffer
 	clock  time.Time
 	woken  []string
+	told   int64 // deliveries that gave way
 	events int
 }
 
@@ -61,8 +62,11 @@ func newDam(t *testing.T, most config.Size, onFull string) *dam {
 	t.Cleanup(func() { _ = s.Close() })
 	d := &dam{t: t, store: &tally{Store: s}, config: config.Default(), clock: time.Now()}
 	d.config.Delivery.BacklogMax, d.config.Delivery.OnFull = most, onFull
-	d.backlog = newBacklog(d.store, func() *config.Config { return d.config }, func(lease string) { d.woken = append(d.woken, lease) }, slog.New(slog.NewTextHandler(&d.log, nil)))
+	log := slog.New(slog.NewTextHandler(&d.log, nil))
+	d.backlog = newBacklog(d.store, func() *config.Config { return d.config }, func(lease string) { d.woken = append(d.woken, lease) },
+		newDrops(func(n int64) { d.told += n }, log), log)
 	d.now = func() time.Time { return d.clock }
+	d.drops.now = d.now
 	row := admin.Installation{ID: "acme", Type: "x", Config: json.RawMessage("{}"), Enabled: true, Source: admin.SourceAPI, Fingerprint: "acme"}
 	d.must(func() error { _, err := s.PutInstallation(t.Context(), row, 0); return err }())
 	d.must(func() error {
@@ -210,6 +214,9 @@ func TestBacklog(t *testing.T) {
 		if len(gone)+len(items) != 80 || d.said("oldest deliveries dropped") != 1 || !slices.Contains(d.woken, "acme") {
 			t.Fatalf("got %d dropped, woken %v and the log %s, want the others dropped, told once, and the lease woken", len(gone), d.woken, d.log.String())
 		}
+		if total, _, last := d.drops.count(); total != int64(len(gone)) || d.told != total || !last.Equal(d.clock) {
+			t.Errorf("got %d counted and %d told of %d, want all of them", total, d.told, len(gone))
+		}
 		if gone[0].LastError != whyDropped {
 			t.Errorf("got %+v, want the reason", gone[0])
 		}
@@ -219,6 +226,9 @@ func TestBacklog(t *testing.T) {
 		}
 		if d.said("oldest deliveries dropped") != 2 {
 			t.Errorf("got the log %s, want the next spell told", d.log.String())
+		}
+		if want := fmt.Sprintf(`msg="deliveries given way" deliveries=%d since_start=%d`, len(gone), len(gone)); d.said(want) != 1 {
+			t.Errorf("got the log %s, want the spell before with its count", d.log.String())
 		}
 	})
 

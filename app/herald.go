@@ -34,6 +34,8 @@ type herald struct {
 	redact   func(string) string
 	log      *slog.Logger
 
+	gaveWay atomic.Int64 // deliveries that gave way and are not told yet
+
 	silent atomic.Bool // the node stops: its links end because it ends them
 
 	down map[string]decline // the links that are unwell; the engine's loop touches it
@@ -152,6 +154,17 @@ func (h *herald) Died(l delivery.DeadLetter) {
 			Target: l.Target, Count: n, Event: l.Event, Delivery: l.Delivery, Attempts: l.Attempts, Reason: l.Reason,
 			NextStep: "leasehold deliveries list --state dead, then replay or drop them",
 		})
+	})
+}
+
+// GaveWay tells that deliveries gave way to newer events.
+func (h *herald) GaveWay(deliveries int64) {
+	h.gaveWay.Add(deliveries)
+	at := time.Now()
+	h.desk.Repeat("backlog", func(int) {
+		if n := h.gaveWay.Swap(0); n > 0 { // else the one before told it
+			h.say("system.backlog", "", "", at, backlogNews{Count: n, Reason: whyDropped, NextStep: dropStep})
+		}
 	})
 }
 

@@ -241,6 +241,20 @@ func TestHeraldTargets(t *testing.T) {
 }
 
 func TestHeraldOfTheNode(t *testing.T) {
+	t.Run("what gave way is told at once, then once a minute, counted", func(t *testing.T) {
+		inTown(t, func(w *town) {
+			began := time.Now()
+			w.GaveWay(6)
+			w.expect("at once", began, "backlog : count=6 reason="+whyDropped)
+			w.GaveWay(200)
+			w.GaveWay(250)
+			time.Sleep(repeatEvery)
+			w.expect("after a minute", began, "backlog : count=450 reason="+whyDropped)
+			time.Sleep(time.Hour)
+			w.expect("afterwards", began)
+		})
+	})
+
 	t.Run("gaps are told by installation and code, counted", func(t *testing.T) {
 		inTown(t, func(w *town) {
 			began := time.Now()

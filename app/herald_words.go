@@ -125,6 +125,16 @@ func (n deadNews) sentence(string) string {
 	return because(what, n.Reason, n.NextStep)
 }
 
+type backlogNews struct {
+	Count    int64  `json:"count"` // since the last one that was told
+	Reason   string `json:"reason"`
+	NextStep string `json:"next_step"`
+}
+
+func (n backlogNews) sentence(string) string {
+	return because(gaveWay(n.Count), "what waits passed delivery.backlog_max", n.NextStep)
+}
+
 type storeNews struct {
 	To        string  `json:"to"` // takes_nothing, takes
 	Reason    string  `json:"reason,omitempty"`

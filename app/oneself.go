@@ -76,7 +76,7 @@ func (n *node) Troubles() (all []admin.Trouble) {
 	if s := n.dispatcher.Stats(); s.Store != "" && n.supervisor.Status().Store == nil {
 		all = append(all, admin.Trouble{What: "store", State: "refusing", Reason: "outcomes of deliveries are not stored: " + s.Store, NextStep: "see the log; nothing new is sent until they are"})
 	}
-	return all
+	return append(all, n.drops.troubles()...)
 }
 
 // ping tells somebody outside how the node is. Where nothing runs, that nobody says

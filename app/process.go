@@ -36,6 +36,7 @@ type node struct {
 
 	clock  *clockgate.Gate
 	herald *herald
+	drops  *drops
 	pinger *pinger
 
 	// config is what the node runs with. It is replaced whole and never written to:
@@ -46,7 +47,12 @@ type node struct {
 var _ admin.Process = (*node)(nil)
 
 func (n *node) Info() admin.NodeInfo {
-	return admin.NodeInfo{Instance: n.instance, Name: n.name, Session: n.supervisor.Status().Session, PID: os.Getpid(), Started: n.started.UTC()}
+	dropped, _, last := n.drops.count()
+	info := admin.NodeInfo{Instance: n.instance, Name: n.name, Session: n.supervisor.Status().Session, PID: os.Getpid(), Started: n.started.UTC(), Dropped: dropped}
+	if dropped > 0 {
+		info.DroppedAt = last.UTC()
+	}
+	return info
 }
 
 // Links are the installations whose state this node makes: what it merely sees

@@ -123,6 +123,9 @@ func headline(o admin.Overview) string {
 		if !o.Well {
 			well = fmt.Sprintf("%d not well", len(o.Trouble))
 		}
+		if n := o.Node.Dropped; n > 0 {
+			counts += fmt.Sprintf(", %d dropped since the start", n)
+		}
 		return fmt.Sprintf("leasehold %s runs as %s (process %d, for %s): %s; %s",
 			o.Version.Version, o.Node.Name, o.Node.PID, strings.TrimSuffix(ago(o.Node.Started), " ago"), well, counts)
 	case admin.Passive:

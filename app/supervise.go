@@ -107,7 +107,7 @@ func (p *program) supervisor(c *config.Config, n *node, self *identity.Identity,
 	if err != nil {
 		return nil, err
 	}
-	v, err := engine.New(newBacklog(n.store, n.config.Load, n.dispatcher.Wake, log), types, &grantee{n.router, n.mailer}, engine.Options{
+	v, err := engine.New(newBacklog(n.store, n.config.Load, n.dispatcher.Wake, n.drops, log), types, &grantee{n.router, n.mailer}, engine.Options{
 		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
 		Timing: engine.Timing{
 			TTL: c.Lease.TTL.Std(), RenewEvery: c.Lease.RenewEvery.Std(), AttemptTimeout: c.Lease.AttemptTimeout.Std(), Margin: c.Lease.Margin.Std(),
