@@ -52,7 +52,7 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 	case n == running && b.held:
 		return fault.Errorf(fault.Internal, "%s holds the store and does not answer on %s; restart it", holder(b.owner), socket)
 	case n == running:
-		return notRunning("nothing answers on " + socket)
+		return notRunning(c, "nothing answers on "+socket)
 	}
 	return asUsage(p.inProcess(ctx, b, n, do))
 }
@@ -63,6 +63,9 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 // otherwise.
 func (p *program) reachDespite(ctx context.Context, faults error, do func(context.Context, *admin.Client) error) error {
 	c := config.Salvage(p.source())
+	if list, ok := errors.AsType[config.Faults](faults); ok && (c == nil || !c.OwnDataDir) {
+		faults = append(list, config.Fault{Message: elsewhere})
+	}
 	if c == nil || c.Main() == "" || admin.Reach(ctx, string(c.Admin.Socket)) != nil {
 		return faults
 	}
@@ -110,8 +113,16 @@ func (b *box) up(ctx context.Context, socket string) bool {
 	return false
 }
 
-func notRunning(why string) error {
-	return &exitError{fault.ExitNotRunning, errors.New(why + ": leasehold is not running; start it with leasehold run")}
+// elsewhere is for who asks in the default folder, where what runs may have one of
+// its own: the file that named it is empty now, or was never this one.
+const elsewhere = "if it runs with another data folder, name it: --data-dir FOLDER"
+
+func notRunning(c *config.Config, why string) error {
+	text := why + ": leasehold is not running; start it with leasehold run"
+	if !c.OwnDataDir {
+		text += "; " + elsewhere
+	}
+	return &exitError{fault.ExitNotRunning, errors.New(text)}
 }
 
 // box is what a command finds where nothing answers: a config, and the store that
@@ -160,7 +171,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 	case n == copying && store.Shared(url):
 		return fault.Errorf(fault.Invalid, "the store is a server's, which has its own tools for that; see pg_dump")
 	case n == copying && absent(path):
-		return notRunning("there is no store " + path + " yet")
+		return notRunning(c, "there is no store "+path+" yet")
 	case n != reading:
 		if err := makeDataDir(c); err != nil {
 			return err
@@ -178,7 +189,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 	default:
 		r, err := p.openToRead(ctx, c, url, log)
 		if fault.Is(err, fault.NotFound) {
-			return notRunning(err.Error())
+			return notRunning(c, err.Error())
 		}
 		if err != nil {
 			return err

@@ -42,3 +42,25 @@ func TestProcessThatEndsBeforeItAnswers(t *testing.T) {
 		})
 	}
 }
+
+func TestNobodyRuns(t *testing.T) {
+	const words = "if it runs with another data folder, name it: --data-dir FOLDER"
+	socket := "LEASEHOLD_ADMIN_SOCKET=" + filepath.Join(t.TempDir(), "s")
+	for _, c := range []struct {
+		name string
+		args []string
+		want bool
+	}{
+		{"who asked in the default folder is told that there may be another", nil, true},
+		{"who named a folder is not", []string{"--data-dir", t.TempDir()}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			env := []string{"HOME=" + t.TempDir(), "XDG_DATA_HOME=" + t.TempDir(), "STATE_DIRECTORY=" + t.TempDir(), socket}
+			got := app.Main(t.Context(), app.Options{Types: app.Builtin(), Args: append([]string{"status", "--ready"}, c.args...), Env: env, Stdout: &out, Stderr: &errs})
+			if got != fault.ExitNotRunning || strings.Contains(errs.String(), words) != c.want {
+				t.Errorf("got %d, %q, want %d, with those words: %v", got, errs.String(), fault.ExitNotRunning, c.want)
+			}
+		})
+	}
+}

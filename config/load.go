@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -50,13 +51,20 @@ func load(src Source, h host) (*Config, error) {
 
 // Salvage is what can be read of a config, whatever is wrong with it: where the
 // program that runs with an earlier content of the same files may be asked. It is
-// good for nothing else. nil: not even the files are found.
+// good for nothing else. Of a file that is named and is not there it is what the
+// environment says. nil: it is not even known which file is meant.
 func Salvage(src Source) *Config {
 	h, err := thisHost(src)
 	if err != nil {
 		return nil
 	}
 	c, _ := gather(src, h)
+	if named := cmp.Or(src.Path, h.get(prefix+"CONFIG")); c == nil && named != "" {
+		src.Path, src.Text = "", []byte{}
+		if c, _ = gather(src, h); c != nil {
+			c.Files = []string{named}
+		}
+	}
 	return c
 }
 
@@ -100,7 +108,7 @@ func gather(src Source, h host) (*Config, Faults) {
 
 // complete fills in what depends on the machine.
 func complete(c *Config, w *walker, h host) Faults {
-	_, ownFolder := w.where["node.data_dir"]
+	_, c.OwnDataDir = w.where["node.data_dir"]
 	if c.Node.Name == "" {
 		c.Node.Name = h.name
 	}
@@ -112,7 +120,7 @@ func complete(c *Config, w *walker, h host) Faults {
 	}
 	if c.Admin.Socket == "" {
 		dir := h.runtimeFolder()
-		if dir == "" || ownFolder {
+		if dir == "" || c.OwnDataDir {
 			dir = string(c.Node.DataDir)
 		}
 		c.Admin.Socket = Path(filepath.Join(dir, "leasehold.sock"))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -93,7 +94,14 @@ func TestSalvage(t *testing.T) {
 	}
 	f.remove("leasehold.toml")
 	src.Path = f.dir + "/leasehold.toml"
-	if got := Salvage(src); got != nil {
-		t.Errorf("without a file: got %+v, want nothing", got)
+	src.Env = append(src.Env, "LEASEHOLD_NODE_DATA_DIR="+f.dir+"/other")
+	if c = Salvage(src); c == nil || string(c.Admin.Socket) != f.dir+"/other/leasehold.sock" || c.Main() != src.Path || !c.OwnDataDir {
+		t.Errorf("without a file: got %+v, want what the environment says of it", c)
+	}
+	if err := os.Mkdir(src.Path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if c = Salvage(src); c == nil || c.Main() != src.Path {
+		t.Errorf("with a folder in its place: got %+v, want what the environment says of it", c)
 	}
 }
