@@ -126,6 +126,7 @@ func TestPostMessage(t *testing.T) {
 			{"acme/messages", `{"conversation":"C","text":"x","expires_in":"31d"}`, 422, "expires_in: must be from 1s to 30d"},
 			{"acme/messages", `{"conversation":"C","text":"x","idempotency_key":"` + strings.Repeat("k", 201) + `"}`, 422, "idempotency_key: must be at most 200 bytes"},
 			{"acme/messages", `{"conversation":"C","text":"x","format":"markdown"}`, 422, "format"},
+			{"acme/messages", "{\"conversation\":\"C\xff\",\"text\":\"x\"}", 422, "the body is not valid UTF-8"},
 			{"acme/messages?wait=2h", `{"conversation":"C","text":"x"}`, 422, "wait: must be a duration from 0s to 1m0s"},
 		} {
 			w.want(w.do("POST", "/v1/installations/"+c.path, c.body), c.status, c.words)

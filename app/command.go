@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // root is the tree of commands.
@@ -90,6 +92,22 @@ func filled(c *cobra.Command, args []string) error {
 		return usage("argument %d of %s is empty; see %s --help", i+1, c.CommandPath(), c.CommandPath())
 	}
 	return nil
+}
+
+// whole refuses arguments and flags that are not UTF-8: on the way to the program that
+// runs they would become others.
+func whole(c *cobra.Command, args []string) (err error) {
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			return usage("argument %d of %s is not UTF-8; see %s --help", i+1, c.CommandPath(), c.CommandPath())
+		}
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && !utf8.ValidString(f.Value.String()) {
+			err = usage("--%s is not UTF-8; see %s --help", f.Name, c.CommandPath())
+		}
+	})
+	return err
 }
 
 // line writes one line for people to stdout. Main looks whether it got there.

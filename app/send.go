@@ -36,6 +36,9 @@ has expired, or may have been sent, and with 75 when it still waits.`,
 			if len(args) < 1 || len(args) > 2 {
 				return usage("%s takes INSTALLATION [TEXT] (got %d arguments; put the text in quotes); see %s --help", c.CommandPath(), len(args), c.CommandPath())
 			}
+			if err := whole(c, args); err != nil {
+				return err
+			}
 			return filled(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
