@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,7 +72,10 @@ func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
 	}
 	posted, err := a.o.Store.PutMessage(r.Context(), m)
 	if err != nil {
-		return fmt.Errorf("post a message: %w", err)
+		return err //nolint:wrapcheck // it begins with what was done
+	}
+	if !repeats(m, posted) {
+		return fault.Errorf(fault.Conflict, "message %s was posted before under this key, with other content; nothing new was sent: take another key for it", posted.ID)
 	}
 	if a.o.Process != nil && !ended(posted) {
 		a.o.Process.WakeMessages(posted.Lease)
@@ -84,6 +88,12 @@ func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusOK
 	}
 	return a.answer(w, status, a.messageView(posted))
+}
+
+// repeats reports whether m is what was posted under its key.
+func repeats(m outbound.Message, posted Message) bool {
+	return posted.ID == m.ID || posted.Op == m.Op && posted.Conversation == m.Conversation && posted.Thread == m.Thread &&
+		posted.MessageID == m.MessageID && posted.Text == m.Text && bytes.Equal(posted.Native, m.Native)
 }
 
 // speaker is the installation that is to send.

@@ -56,12 +56,25 @@ func TestPostMessage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := w.client().Post(t.Context(), "acme", admin.Post{Conversation: "C2", Text: "two", IdempotencyKey: "k"}, 0)
+		second, err := w.client().Post(t.Context(), "acme", admin.Post{Conversation: "C1", Text: "one", IdempotencyKey: "k"}, 0)
 		if err != nil || second.ID != first.ID || second.Text != "one" {
 			t.Errorf("got %+v, %v, want the first", second, err)
 		}
 		if first.WaitsFor != "leasehold run" {
 			t.Errorf("waits for: got %q, want leasehold run", first.WaitsFor)
+		}
+	})
+
+	t.Run("one with the key of another, and other content, is refused", func(t *testing.T) {
+		w := newWorld(t)
+		w.put("acme")
+		w.want(w.do("POST", "/v1/installations/acme/messages", `{"conversation":"C","text":"x","idempotency_key":"k"}`), http.StatusAccepted)
+		for _, body := range []string{
+			`{"conversation":"C","text":"y","idempotency_key":"k"}`,
+			`{"conversation":"D","text":"x","idempotency_key":"k"}`,
+			`{"conversation":"C","thread":"T","text":"x","idempotency_key":"k"}`,
+		} {
+			w.want(w.do("POST", "/v1/installations/acme/messages", body), http.StatusConflict, "was posted before under this key, with other content; nothing new was sent")
 		}
 	})
 
