@@ -79,5 +79,5 @@ func checkLeftovers(p sqlite.Place, held bool) []finding {
 		return nil
 	}
 	slices.Sort(p.Parts)
-	return []finding{{"leftovers", warn, fmt.Sprintf("%d files of restores that were killed, such as %s", len(p.Parts), p.Parts[0]), fmt.Sprintf("rm -f %s.*.part*", p.Path)}}
+	return []finding{{"leftovers", warn, fmt.Sprintf("%d files of restores that were killed, such as %s", len(p.Parts), p.Parts[0]), "the next start removes them"}}
 }

@@ -160,7 +160,7 @@ func TestCheckPlace(t *testing.T) {
 	})
 	t.Run("what a kill left is told once nobody is at work", func(t *testing.T) {
 		left := with(func(p *sqlite.Place) { p.Parts = []string{"/data/leasehold.db.1.part"} })
-		found(t, only(t, checkLeftovers(left, false)), warn, "rm -f /data/leasehold.db.")
+		found(t, only(t, checkLeftovers(left, false)), warn, "the next start removes them")
 		if got := checkLeftovers(left, true); got != nil {
 			t.Errorf("at work: got %v, want nothing", got)
 		}

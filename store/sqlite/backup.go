@@ -17,19 +17,24 @@ import (
 	"leasehold/store/maintenance"
 )
 
-// partSuffix ends the name of a copy that is being written, apart from the journal
-// that SQLite may have beside it. Whatever has it and is not being written is what
+// partSuffix ends the name of a copy that is being written, apart from what SQLite
+// may have beside it. Whatever has it and is not being written is what
 // a killed process left.
 const partSuffix = ".part"
 
 // removePart removes a copy that will not be finished.
 func removePart(part string) error {
-	err := os.Remove(part + "-journal")
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	errs := []error{os.Remove(part)}
+	for _, suffix := range besideSuffixes {
+		if err := os.Remove(part + suffix); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return errors.Join(err, os.Remove(part))
+	return errors.Join(errs...)
 }
+
+// besideSuffixes end the names of what SQLite has beside a database.
+var besideSuffixes = []string{"-wal", "-shm", "-journal"}
 
 // Backup writes a copy of the database to path, for its owner's eyes only. What
 // was committed before the call is in it. It is made beside path under another
@@ -104,11 +109,21 @@ func removeParts(path string) {
 		return
 	}
 	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), "-journal")
-		if strings.HasPrefix(name, filepath.Base(path)+".") && strings.HasSuffix(name, partSuffix) {
+		if isPart(e.Name(), filepath.Base(path)) {
 			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
+}
+
+// isPart reports whether name is that of an unfinished copy to base, or stands
+// beside one: base.NUMBER.part. What is named base.db.NUMBER.part is another copy's.
+func isPart(name, base string) bool {
+	for _, suffix := range besideSuffixes {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	rest, begins := strings.CutPrefix(name, base+".")
+	number, ends := strings.CutSuffix(rest, partSuffix)
+	return begins && ends && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // copyInto copies the database into the empty file part, marks it and checks it,

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // Place is where a database is, or would be, and what is beside it.
@@ -29,7 +28,7 @@ type Place struct {
 	// NoReserve: the database is there, and no file beside it gives room back once the
 	// disk is full. It was given up, or the volume never had room for it.
 	NoReserve bool
-	// Parts are what killed processes left of copies.
+	// Parts are what killed restores left; the next start removes them.
 	Parts []string
 }
 
@@ -73,7 +72,7 @@ func Look(path string) (Place, error) {
 		return p, failed("look at "+filepath.Dir(abs), err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(abs)+".") && strings.Contains(e.Name(), partSuffix) {
+		if isPart(e.Name(), filepath.Base(abs)) {
 			p.Parts = append(p.Parts, filepath.Join(filepath.Dir(abs), e.Name()))
 		}
 	}

@@ -78,6 +78,7 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 			return err
 		}
 		s.lock = lock
+		removeParts(s.path) // of restores that were killed: each holds the lock while it lives
 	}
 	state, err := s.inspect()
 	if err != nil {

@@ -106,6 +106,7 @@ func (r *Restored) put(ctx context.Context, now time.Time, full, made bool) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
+	removeParts(r.To) // of restores that were killed: we have their lock
 	placed := false
 	defer func() {
 		if made && !placed {
@@ -139,8 +140,8 @@ func (r *Restored) put(ctx context.Context, now time.Time, full, made bool) (err
 }
 
 // copyBeside copies the backup to a file beside its place, checks it there, and
-// makes it safe to start from.
-func (r *Restored) copyBeside(ctx context.Context) (part string, err error) {
+// makes it safe to start from. After an error there is no such file.
+func (r *Restored) copyBeside(ctx context.Context) (_ string, err error) {
 	if err := roomFor(r.Bytes, r.To); err != nil {
 		return "", err
 	}
@@ -148,7 +149,7 @@ func (r *Restored) copyBeside(ctx context.Context) (part string, err error) {
 	if err != nil {
 		return "", fault.Errorf(fault.ReadOnly, "%w: check the owner of the folder, and that the file system is mounted read-write", err)
 	}
-	part = f.Name()
+	part := f.Name()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, removePart(part))
@@ -250,7 +251,7 @@ func readBackup(ctx context.Context, path string) (b Backup, err error) {
 	case !info.Mode().IsRegular():
 		return b, fault.Errorf(fault.Invalid, "%s is not a file; name a backup", path)
 	}
-	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+	for _, suffix := range besideSuffixes {
 		if stat(path+suffix) != nil {
 			return b, fault.Errorf(fault.Invalid, "%s is a database at work, or one that was killed: %s%s is beside it. Make a backup of it: leasehold backup --data-dir %s",
 				path, filepath.Base(path), suffix, filepath.Dir(path))

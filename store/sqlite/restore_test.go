@@ -193,6 +193,7 @@ func TestRestore(t *testing.T) {
 			"it is a text":      {func(t *testing.T) string { return file(t, []byte("hello")) }, fault.Corrupt, "not a backup"},
 			"it is cut":         {func(t *testing.T) string { b := read(t); return file(t, b[:len(b)/2]) }, fault.Corrupt, "damaged"},
 			"a page is garbled": {func(t *testing.T) string { p := file(t, read(t)); garble(t, p, 12); return p }, fault.Corrupt, "damaged"},
+			"a page that only a whole reading finds is garbled": {func(t *testing.T) string { p := file(t, read(t)); garble(t, p, 15); return p }, fault.Corrupt, "damaged"},
 			"it is another program's": {func(t *testing.T) string {
 				return foreign(t, "PRAGMA application_id = 7", "CREATE TABLE a (b)")
 			}, fault.Invalid, "another program"},
@@ -217,6 +218,7 @@ func TestRestore(t *testing.T) {
 				_, err := Restore(t.Context(), from, to, RestoreOptions{})
 				want(t, "kind", fault.Of(err), c.kind)
 				wantText(t, err, c.word, from)
+				want(t, "only that is told", strings.Contains(err.Error(), "remove"), false)
 				want(t, "files", len(names(t, filepath.Dir(to))), 0)
 				other(t, to)
 				before, files := contents(t, to), fmt.Sprint(names(t, filepath.Dir(to)))
@@ -226,6 +228,27 @@ func TestRestore(t *testing.T) {
 				want(t, "files beside a database", fmt.Sprint(names(t, filepath.Dir(to))), files)
 			})
 		}
+	})
+
+	t.Run("what killed ones left goes with the next restore, and with the next start", func(t *testing.T) {
+		from, to := backedUp(t), filepath.Join(t.TempDir(), "leasehold.db")
+		leave := func() {
+			for _, name := range []string{".1.part", ".234.part", ".234.part-journal", ".5.part-wal", ".mine.part", ".copy.6.part"} {
+				must(t, os.WriteFile(to+name, []byte("half of it"), 0o600))
+			}
+		}
+		left := "[leasehold.db leasehold.db.copy.6.part leasehold.db.mine.part]"
+		leave()
+		_, err := Restore(t.Context(), from, to, RestoreOptions{})
+		must(t, err)
+		want(t, "files after a restore", fmt.Sprint(names(t, filepath.Dir(to))), left)
+		leave()
+		s, err := Open(t.Context(), to, Options{ReserveBytes: -1})
+		must(t, err)
+		_, err = Restore(t.Context(), from, to, RestoreOptions{Replace: true})
+		want(t, "kind while it is open", fault.Of(err), fault.Busy)
+		must(t, s.Close())
+		want(t, "files after a start", fmt.Sprint(names(t, filepath.Dir(to))), left)
 	})
 
 	t.Run("one that is cancelled leaves the place as it was", func(t *testing.T) {
