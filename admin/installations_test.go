@@ -53,7 +53,7 @@ func TestInstallations(t *testing.T) {
 				t.Errorf("answer to %s: got %s, want it without the secret", body, a.body)
 			}
 		}
-		w.want(w.do("PUT", "/v1/installations/acme", `{"type":"chat","config":{"url":"`+strings.Repeat("x", 1<<20)+`"}}`), http.StatusRequestEntityTooLarge, "larger than 1048576 bytes")
+		w.want(w.do("PUT", "/v1/installations/acme", `{"type":"chat","config":{"url":"`+strings.Repeat("x", 1<<20)+`"}}`), http.StatusRequestEntityTooLarge, "more than the 1 MiB (1048576 bytes) that it may have")
 		for _, id := range []string{"-x", "a%20b", strings.Repeat("x", 129)} {
 			w.want(w.do("PUT", "/v1/installations/"+id, `{"type":"chat","config":{"url":"ws://x"}}`), 422, "is no id")
 		}

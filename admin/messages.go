@@ -58,9 +58,17 @@ func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	var p Post
-	if err := read(w, r, &p); err != nil {
+	var in struct {
+		Post
+		ExpiresIn *channel.Duration `json:"expires_in"` // nil: left out, which nothing of it is not
+	}
+	if err := read(w, r, &in); err != nil {
 		return err
+	}
+	p := in.Post
+	p.ExpiresIn = channel.Duration(outbound.DefaultExpiry)
+	if in.ExpiresIn != nil {
+		p.ExpiresIn = *in.ExpiresIn
 	}
 	row, err := a.speaker(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -134,9 +142,6 @@ func (a *API) letter(row Installation, p Post) (outbound.Message, error) {
 	}
 	if string(p.Native) == "null" {
 		p.Native = nil
-	}
-	if p.ExpiresIn == 0 {
-		p.ExpiresIn = channel.Duration(outbound.DefaultExpiry)
 	}
 	if err := a.able(row, p); err != nil {
 		return outbound.Message{}, err

@@ -136,6 +136,7 @@ func TestPostMessage(t *testing.T) {
 			{"acme/messages", `{"conversation":"C","native":{}}`, 422, "takes no native call"},
 			{"acme/messages", `{"conversation":"C","native":null}`, 422, "text and native are empty"},
 			{"acme/messages", `{"text":"x"}`, 422, "conversation: is missing"},
+			{"acme/messages", `{"conversation":"C","text":"x","expires_in":"0s"}`, 422, "expires_in: must be from 1s to 30d (got 0s)"},
 			{"acme/messages", `{"conversation":"C","text":"x","expires_in":"31d"}`, 422, "expires_in: must be from 1s to 30d"},
 			{"acme/messages", `{"conversation":"C","text":"x","idempotency_key":"` + strings.Repeat("k", 201) + `"}`, 422, "idempotency_key: must be at most 200 bytes"},
 			{"acme/messages", `{"conversation":"C","text":"x","format":"markdown"}`, 422, "format"},

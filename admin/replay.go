@@ -73,7 +73,7 @@ func (a *API) checkReplay(p *Replay) error {
 	case p.Target == "":
 		return fault.Errorf(fault.Invalid, "target: name the one that is to get them again")
 	case p.Since.IsZero():
-		return fault.Errorf(fault.Invalid, "since: say from when on, or name events")
+		return fault.Errorf(fault.Invalid, "since: say from when on, such as 2026-11-30T02:00:00Z, or name events")
 	case p.Until.IsZero():
 		p.Until = now
 		fallthrough

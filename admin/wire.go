@@ -65,7 +65,7 @@ func read(w http.ResponseWriter, r *http.Request, v any) error {
 	large, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case tooLarge:
-		return &statusError{http.StatusRequestEntityTooLarge, fault.Errorf(fault.Invalid, "the body is larger than %d bytes", large.Limit)}
+		return &statusError{http.StatusRequestEntityTooLarge, fault.Errorf(fault.Invalid, "the request has more than the 1 MiB (%d bytes) that it may have, quotes and names included; send less", large.Limit)}
 	case err != nil:
 		return fault.Errorf(fault.Invalid, "read the body: %w", err)
 	case !utf8.Valid(b):

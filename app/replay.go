@@ -64,6 +64,9 @@ func window(r *admin.Replay, since, until string, now time.Time) (err error) {
 	if r.Since.After(now) {
 		return fmt.Errorf("--since %s is still to come", since)
 	}
+	if r.Since.IsZero() { // which says nothing in a request, and nothing is older than this
+		r.Since = time.Unix(0, 0).UTC()
+	}
 	if until == "" {
 		return nil
 	}

@@ -45,6 +45,9 @@ has expired, or may have been sent, and with 75 when it still waits.`,
 			if err := p.content(&post, args[1:], native); err != nil {
 				return err
 			}
+			if expires == 0 { // over the API that is to leave it out
+				return usage("--expires-in: must be from 1s to 30d (got 0s); see %s --help", c.CommandPath())
+			}
 			post.ExpiresIn = channel.Duration(expires)
 			return p.reach(c.Context(), writing, func(ctx context.Context, a *admin.Client) error {
 				m, err := a.Post(ctx, args[0], post, time.Duration(wait))
@@ -105,7 +108,7 @@ func (p *program) stdin() (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read stdin: %w", err)
 	case len(b) > maxStdin:
-		return "", usage("stdin has more than %d bytes", maxStdin)
+		return "", usage("the request has more than the 1 MiB (%d bytes) that it may have, quotes and names included; send less", maxStdin)
 	case !utf8.Valid(b):
 		return "", usage("stdin is not UTF-8")
 	}
