@@ -90,7 +90,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 		Files: append([]string{}, c.Files...), DataDir: string(c.Node.DataDir), Socket: string(c.Admin.Socket),
 		Installations: len(c.Installations), Targets: targetNames(c), Lease: leaseLine(c.Lease),
 	}
-	r.Warnings, r.Restart = p.unresolved(c, resolve), p.awaited(ctx, c)
+	r.Warnings, r.Restart = append(p.unresolved(c, resolve), circleWarnings(c)...), p.awaited(ctx, c)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
 		return r, err

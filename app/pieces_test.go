@@ -148,7 +148,7 @@ func TestTargets(t *testing.T) {
 			"Authorization": {Reference: config.Reference{Kind: "env", Name: "X"}}, "X-Plain": {Literal: "a"},
 		}}}
 		resolve := func(string, string) (string, error) { return "", errors.New("environment variable X is not set") }
-		sink := targetsOf(c, nil, resolve)[0].Sink
+		sink := targetsOf(c, poster{}, resolve)[0].Sink
 		if sink == nil {
 			t.Fatal("got a working target, want one that is down")
 		}

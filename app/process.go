@@ -37,6 +37,7 @@ type node struct {
 	clock  *clockgate.Gate
 	herald *herald
 	drops  *drops
+	pace   outbound.Pace
 	pinger *pinger
 
 	// config is what the node runs with. It is replaced whole and never written to:
@@ -93,6 +94,9 @@ func (n *node) Wake(leases []string) {
 		n.dispatcher.Wake(l)
 	}
 }
+
+// poster takes in the messages of the node's targets.
+func (n *node) poster() poster { return poster{n.store, n.mailer, &n.pace} }
 
 func (n *node) WakeMessages(lease string) { n.mailer.Wake(lease) }
 

@@ -16,6 +16,7 @@ import (
 type poster struct {
 	store  store.Store
 	mailer *outbound.Mailer
+	pace   *outbound.Pace // of the targets that may hear themselves
 }
 
 var _ outbound.Poster = poster{}
@@ -31,8 +32,9 @@ func (p poster) Post(ctx context.Context, m outbound.Message) error {
 
 // relay is the sink of a target of type message. Its messages may wait as long as
 // its events may.
-func relay(t config.Target, post outbound.Poster) outbound.Relay {
+func relay(t config.Target, post outbound.Poster, pace *outbound.Pace) outbound.Relay {
 	return outbound.Relay{
+		Target: t.Name, Pace: pace,
 		Poster: post, Installation: t.Installation, Conversation: t.Conversation, Thread: t.Thread, Text: cmp.Or(t.Text, "{text}"), ExpiresIn: t.MaxAge.Std(),
 	}
 }

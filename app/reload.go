@@ -60,7 +60,7 @@ func newReloader(p *program, n *node, types *channel.Types, resolve channel.Reso
 	c := n.config.Load()
 	r := &reloader{
 		p: p, n: n, types: types, resolve: resolve, key: fingerprintKey(c), log: log,
-		applied: p.look, seen: p.look, unready: lacks(c, unready, targetsOf(c, poster{n.store, n.mailer}, resolve)),
+		applied: p.look, seen: p.look, unready: lacks(c, unready, targetsOf(c, n.poster(), resolve)),
 	}
 	r.state.Store(&admin.Configuration{Files: absolute(c.Files), Applied: time.Now().UTC()})
 	return r

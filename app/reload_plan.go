@@ -36,7 +36,7 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, w wish) (*plan, 
 		return nil, err
 	}
 	rows, unready, twins := wanted(next, r.types, r.key)
-	targets := targetsOf(next, poster{r.n.store, r.n.mailer}, r.resolve)
+	targets := targetsOf(next, r.n.poster(), r.resolve)
 	p := &plan{asked: w.asked, rows: rows, lacks: lacks(next, unready, targets)}
 	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks), misshapen(next, r.resolve)); err != nil {
 		return nil, err

@@ -127,6 +127,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err := p.startable(c, resolve); err != nil {
 		return err
 	}
+	warnOfCircles(c, log)
 
 	if err := makeDataDir(c); err != nil {
 		return err

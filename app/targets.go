@@ -13,8 +13,9 @@ import (
 // targetsOf are the targets as delivery takes them. One with a header or a variable
 // that does not resolve is down until a reload or a restart finds it: without its
 // credential every program would refuse it, and each refusal is an attempt.
-func targetsOf(c *config.Config, post outbound.Poster, resolve channel.Resolver) (targets []delivery.Target) {
+func targetsOf(c *config.Config, post poster, resolve channel.Resolver) (targets []delivery.Target) {
 	deny, _ := delivery.DenyCIDRs(c.Delivery.DenyCIDRs) // config has checked them
+	slow := circling(c)
 	for _, t := range c.Targets {
 		out := delivery.Target{
 			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
@@ -39,7 +40,11 @@ func targetsOf(c *config.Config, post outbound.Poster, resolve channel.Resolver)
 			out.SigningKeys = append(out.SigningKeys, channel.NewText(key))
 		}
 		if t.Type == "message" {
-			out.Sink = relay(t, post)
+			var pace *outbound.Pace
+			if slow[t.Name] {
+				pace = post.pace
+			}
+			out.Sink = relay(t, post, pace)
 		}
 		for _, table := range []struct {
 			key  string

@@ -32,6 +32,8 @@ type Relay struct {
 	Thread       string
 	Text         string        // a wording; an event that makes an empty text of it posts nothing
 	ExpiresIn    time.Duration // of each message
+	Target       string        // its name, by which Pace knows it
+	Pace         *Pace         // nil: it cannot hear itself, and posts as fast as it may
 }
 
 var (
@@ -57,6 +59,11 @@ func (r Relay) Deliver(ctx context.Context, d delivery.Delivery) delivery.Result
 	words := strings.ToValidUTF8(text.Render(d.Envelope), "\uFFFD")
 	if strings.TrimSpace(words) == "" {
 		return delivery.Result{Outcome: delivery.Taken}
+	}
+	if r.Pace != nil {
+		if wait, why := r.Pace.take(r.Target); wait > 0 {
+			return delivery.Result{Outcome: delivery.Down, Reason: why, After: wait, NextStep: "leasehold check names the circle and the way out; then leasehold deliveries drop what waits"}
+		}
 	}
 	err = r.Poster.Post(ctx, Message{
 		Message: channel.Message{
