@@ -183,7 +183,7 @@ func (a *API) pick(ctx context.Context, p Pick, states []string) (ids []string, 
 func (a *API) replay(ctx context.Context, ids []string) (int, error) {
 	waiting, err := a.o.Store.ReplayDeliveries(ctx, ids)
 	if err != nil {
-		return 0, fmt.Errorf("replay deliveries: %w", err)
+		return 0, err //nolint:wrapcheck // it begins with what was done
 	}
 	a.wake(waiting)
 	return len(waiting), nil
@@ -207,7 +207,7 @@ func (a *API) drop(ctx context.Context, ids []string) (int, error) {
 	}
 	n, err := a.o.Store.DropDeliveries(ctx, ids)
 	if err != nil {
-		return 0, fmt.Errorf("drop deliveries: %w", err)
+		return 0, err //nolint:wrapcheck // it begins with what was done
 	}
 	a.wake(waiting)
 	return n, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/internal/fault"
 	"leasehold/internal/loop"
+	"leasehold/store/sqlite"
 )
 
 // kill makes every waiting delivery of the held installation dead.
@@ -215,4 +217,21 @@ func TestTasks(t *testing.T) {
 		w.options.Tasks = tasks{errors.New("table event: disk I/O error")}
 		w.want(w.do("POST", "/v1/tasks/sweeper/run", ""), http.StatusServiceUnavailable, "task sweeper: table event: disk I/O error")
 	})
+}
+
+func TestAStoreThatFails(t *testing.T) {
+	closed, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "leasehold.db"), sqlite.Options{ReserveBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, words := range map[string]string{"/v1/deliveries/drop": "drop deliveries", "/v1/deliveries/replay": "replay deliveries"} {
+		t.Run("what could not be done is said once: "+words, func(t *testing.T) {
+			w := newWorld(t)
+			w.options.Store = closed
+			w.want(w.do("POST", path, `{"ids":["msg_1"]}`), http.StatusServiceUnavailable, `"detail":"`+words+": the store is closed")
+		})
+	}
 }
