@@ -103,14 +103,11 @@ func mayTake(u config.Target, from config.Installation, t config.Target) bool {
 // circleWarnings say each circle, and the way out of it.
 func circleWarnings(c *config.Config) (all []string) {
 	for _, way := range circles(c) {
-		said := "target " + way[0].Name + " posts through " + way[0].Installation
-		for i := range way {
-			next := way[(i+1)%len(way)]
-			said += ", whose events go to target " + next.Name
-			if i < len(way)-1 {
-				said += ", which posts through " + next.Installation
-			}
+		steps := make([]string, len(way))
+		for i, t := range way {
+			steps[i] = fmt.Sprintf("posts through %s, whose events go to target %s", t.Installation, way[(i+1)%len(way)].Name)
 		}
+		said := "target " + way[0].Name + " " + strings.Join(steps, ", which ")
 		all = append(all, fmt.Sprintf("%s: messages may go round for ever, so each target of the circle posts %d a minute at most; "+
 			`end it with match on one of them, such as match = { "conversation.id" = "C02" }, or with targets = […] of an installation`, said, outbound.PaceMost))
 	}
