@@ -18,7 +18,7 @@ import (
 )
 
 func (p *program) restoreCommand() *cobra.Command {
-	var replace, yes bool
+	var replace, plain, yes bool
 	c := &cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the place of the store", Args: exactly("FILE"),
 		Long: `Put a backup in the place of the store, while nothing runs. The backup is copied and
@@ -31,14 +31,17 @@ backup was made is not in it: events of that time come again only from platforms
 repeat them, and what was delivered since is delivered again, under its webhook id.`,
 		Example: `  leasehold restore /mnt/usb/leasehold.db
   leasehold restore --replace --yes data/backups/leasehold-3f2a91bc-20261130T020000Z.db`,
-		RunE: func(c *cobra.Command, args []string) error { return p.restore(c.Context(), args[0], replace, yes) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.restore(c.Context(), args[0], replace, plain, yes)
+		},
 	}
 	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside, and do not refuse")
+	c.Flags().BoolVar(&plain, "plain-copy", false, "take a copy that leasehold backup did not make; what stood only in its log is missing")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask: the box that the backup came from is stopped")
 	return c
 }
 
-func (p *program) restore(ctx context.Context, from string, replace, yes bool) error {
+func (p *program) restore(ctx context.Context, from string, replace, plain, yes bool) error {
 	c, err := p.load()
 	if err != nil {
 		return err
@@ -54,20 +57,30 @@ func (p *program) restore(ctx context.Context, from string, replace, yes bool) e
 	if err != nil {
 		return err //nolint:wrapcheck // it says what and where
 	}
+	if err := found.Whole(plain); err != nil {
+		return err //nolint:wrapcheck // it says what and why
+	}
 	if err := p.confirm(found, b.path, yes); err != nil {
 		return err
 	}
 	if err := makeDataDir(c); err != nil {
 		return err
 	}
-	r, err := sqlite.Restore(ctx, from, b.path, sqlite.RestoreOptions{Replace: replace, ForceNetworkFS: c.Store.ForceNetworkFS})
+	r, err := sqlite.Restore(ctx, from, b.path, sqlite.RestoreOptions{Replace: replace, PlainCopy: plain, ForceNetworkFS: c.Store.ForceNetworkFS})
 	if err != nil {
 		return err //nolint:wrapcheck // it says what was being done
+	}
+	if r.Plain {
+		p.hint("warning: what stood only in the log of the database that %s was copied from is missing; nobody can tell how much that was", r.Path)
 	}
 	if p.json {
 		return p.asJSON(r)
 	}
-	p.line("%s is restored, as of %s.", r.To, stamp(r.At))
+	if r.Plain {
+		p.line("%s is restored from a plain copy.", r.To)
+	} else {
+		p.line("%s is restored, as of %s.", r.To, stamp(r.At))
+	}
 	if r.Aside != "" {
 		p.line("What was there is now %s; delete it when you need it no more.", r.Aside)
 	}
@@ -113,6 +126,9 @@ func (p *program) confirm(b sqlite.Backup, to string, yes bool) error {
 		return nil
 	}
 	about := fmt.Sprintf("%s is a backup of %s, made %s, of %s.", b.Path, whose(b), ago(b.At), bytesWords(b.Bytes))
+	if b.Plain {
+		about = fmt.Sprintf("%s is a plain copy of a store, of %s, without what stood only in its log.", b.Path, bytesWords(b.Bytes))
+	}
 	if !interactive(p.Stdin) {
 		return usage("%s If it came from another box, stop that one, or two hold each connection; then say so with --yes", about)
 	}

@@ -15,7 +15,7 @@ import (
 const (
 	sqlMarkTable = `CREATE TABLE IF NOT EXISTS backup_mark (
   id        INTEGER PRIMARY KEY CHECK (id = 1),
-  copied_at INTEGER NOT NULL,
+  copied_at INTEGER NOT NULL,   -- 0 = a plain copy of the file, of nobody knows when
   through   INTEGER NOT NULL,   -- the newest event
   node      TEXT    NOT NULL,   -- whose store it was, in words
   host      TEXT    NOT NULL,
@@ -116,7 +116,10 @@ func (s *Store) adopt(ctx context.Context, w *writer) error {
 		w.rollback()
 		return fmt.Errorf("adopt a copy of another store: %w", err)
 	}
-	at := time.UnixMilli(m.CopiedAt).UTC().Format(time.RFC3339)
+	at := "unknown: a plain copy, without what stood only in its log"
+	if m.CopiedAt != 0 {
+		at = time.UnixMilli(m.CopiedAt).UTC().Format(time.RFC3339)
+	}
 	s.log.WarnContext(ctx, "store restored from a backup; the box it came from must be stopped",
 		"from", m.File, "of", at, "node", m.Node, "host", m.Host, "through_seq", m.Through,
 		"next_step", "if that is another box than this, stop it for good: two would hold each connection twice")

@@ -21,6 +21,9 @@ import (
 type RestoreOptions struct {
 	// Replace moves a database that is there aside, under a dated name.
 	Replace bool
+	// PlainCopy takes a database file that was copied by other means than Backup, too.
+	// What stood only in its log is missing from it, and nobody can tell how much.
+	PlainCopy bool
 	// ForceNetworkFS restores onto a network file system, too.
 	ForceNetworkFS bool
 	// Now is the clock; nil = time.Now.
@@ -31,11 +34,20 @@ type RestoreOptions struct {
 type Backup struct {
 	Path    string    `json:"path"`
 	Bytes   int64     `json:"bytes"`
-	At      time.Time `json:"at"`             // what was stored before is in it
+	At      time.Time `json:"at,omitzero"`    // what was stored before is in it; zero for a plain copy
 	Node    string    `json:"node,omitempty"` // whose it was; "" = it does not say
 	Host    string    `json:"host,omitempty"`
 	Through int64     `json:"through_seq"` // its newest event; 0 = none
 	Schema  int64     `json:"schema"`
+	Plain   bool      `json:"plain_copy,omitempty"` // it lacks the mark that Backup puts in
+}
+
+// Whole refuses a plain copy with fault.Invalid, unless it is accepted as such.
+func (b Backup) Whole(plainCopy bool) error {
+	if !b.Plain || plainCopy {
+		return nil
+	}
+	return fault.Errorf(fault.Invalid, "%s was not made by leasehold backup: it is a plain copy of a database, and what stood only in its log (-wal) is missing. Make it with leasehold backup, where it came from; if that is gone, --plain-copy takes it as it is", b.Path)
 }
 
 // Restored is what Restore did.
@@ -65,6 +77,9 @@ func Restore(ctx context.Context, from, to string, o RestoreOptions) (Restored, 
 
 func restore(ctx context.Context, from, to string, o RestoreOptions) (r Restored, err error) {
 	if r.Backup, err = ReadBackup(ctx, from); err != nil {
+		return r, err
+	}
+	if err := r.Whole(o.PlainCopy); err != nil {
 		return r, err
 	}
 	if r.To, err = resolve(to, o.ForceNetworkFS); err != nil {
@@ -157,7 +172,10 @@ func (r *Restored) copyBeside(ctx context.Context) (_ string, err error) {
 	}()
 	err = copyFile(ctx, f, r.Path)
 	if err == nil {
-		m := mark{CopiedAt: r.At.UnixMilli(), Node: r.Node, Host: r.Host, File: r.Path}
+		m := mark{Node: r.Node, Host: r.Host, File: r.Path}
+		if !r.Plain {
+			m.CopiedAt = r.At.UnixMilli()
+		}
 		err = finishCopy(ctx, part, &m)
 	}
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -224,7 +242,7 @@ func moveAside(path string, full bool, now time.Time) (aside string, err error) 
 
 // ReadBackup tells what the backup at path is, without reading all of it and
 // without a trace beside it. A copy of a database file that was made by other means
-// is taken, too, unless its log is beside it or a process has it open. Errors:
+// is Plain; one whose log is beside it, or that a process has open, is refused. Errors:
 // fault.NotFound; fault.Invalid when it is none of ours or not a copy; fault.Newer;
 // fault.Corrupt when its first page is damaged.
 func ReadBackup(ctx context.Context, path string) (Backup, error) {
@@ -272,7 +290,7 @@ func readBackup(ctx context.Context, path string) (b Backup, err error) {
 	}
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	b = Backup{Path: path, Bytes: info.Size(), At: info.ModTime()}
+	b = Backup{Path: path, Bytes: info.Size(), Plain: true}
 	m := &migrator{db: db, path: path, from: migrations()}
 	target, err := m.target()
 	if err != nil {
@@ -294,7 +312,8 @@ func readBackup(ctx context.Context, path string) (b Backup, err error) {
 	if err != nil {
 		return b, err
 	}
-	if marked {
+	if marked && found.CopiedAt != 0 {
+		b.Plain = false
 		b.At, b.Node, b.Host = time.UnixMilli(found.CopiedAt).UTC(), found.Node, found.Host
 	}
 	err = db.QueryRowContext(ctx, sqlNewest).Scan(&b.Through)

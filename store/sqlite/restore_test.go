@@ -266,7 +266,7 @@ func TestRestore(t *testing.T) {
 		want(t, "unchanged", contents(t, to), before)
 	})
 
-	t.Run("a copy made by other means is marked, too", func(t *testing.T) {
+	t.Run("a copy made by other means is refused, and taken as what it is when told", func(t *testing.T) {
 		s := openTest(t, Options{})
 		take(t, s, grant(t, s, "i"), "1")
 		must(t, s.Close()) // its session is left, as a kill leaves it
@@ -276,10 +276,19 @@ func TestRestore(t *testing.T) {
 		must(t, os.WriteFile(from, b, 0o600))
 		to := filepath.Join(t.TempDir(), "leasehold.db")
 		_, err = Restore(t.Context(), from, to, RestoreOptions{})
+		want(t, "kind", fault.Of(err), fault.Invalid)
+		wantText(t, err, from, "-wal", "leasehold backup", "--plain-copy")
+		want(t, "files", len(names(t, filepath.Dir(to))), 0)
+		done, err := Restore(t.Context(), from, to, RestoreOptions{PlainCopy: true})
 		must(t, err)
+		want(t, "plain", done.Plain, true)
+		want(t, "says no time", done.At.IsZero(), true)
+		again := filepath.Join(t.TempDir(), "again.db")
+		_, err = Restore(t.Context(), to, again, RestoreOptions{}) // nobody has started from it yet
+		want(t, "kind of a copy of it", fault.Of(err), fault.Invalid)
 		var told strings.Builder
 		r := openAt(t, to, Options{Log: slog.New(slog.NewTextHandler(&told, nil))})
-		want(t, "told", strings.Contains(told.String(), "must be stopped"), true)
+		want(t, "told", strings.Contains(told.String(), "must be stopped") && strings.Contains(told.String(), "a plain copy"), true)
 		want(t, "sessions", count(t, r, "session"), 0)
 		want(t, "an id of its own", r.id != s.id, true)
 	})
