@@ -252,24 +252,37 @@ func (f *addition) write(ctx context.Context) (_ added, err error) {
 		return added{}, fault.Errorf(fault.ReadOnly, "%w; nothing was changed", err)
 	}
 	resolve := f.resolver(f.logger(c.Log, f.Stderr))
+	var variables []string
 	for _, u := range c.Uses {
 		if strings.HasPrefix(u.Key, fmt.Sprintf("installation %q: ", f.id)) {
 			if _, err := resolve(u.Kind, u.Name); err != nil {
 				done.Warnings = append(done.Warnings, err.Error())
+			}
+			if u.Kind == "env" && !slices.Contains(variables, u.Name) {
+				variables = append(variables, u.Name)
 			}
 		}
 	}
 	if len(c.Targets) == 0 {
 		done.Warnings = append(done.Warnings, "there is no [[target]] yet: what it hears is kept, and goes to nobody")
 	}
-	done.NextStep = f.nextStep(ctx, c)
+	done.NextStep = f.nextStep(ctx, c, variables)
 	return done, nil
 }
 
-// nextStep is what makes the addition real.
-func (f *addition) nextStep(ctx context.Context, c *config.Config) string {
-	if admin.Reach(ctx, string(c.Admin.Socket)) != nil {
+// nextStep is what makes the addition real. What runs already has the environment
+// that it was started with, whatever is set here; without a variable that its file
+// refers to it refuses the file.
+func (f *addition) nextStep(ctx context.Context, c *config.Config, variables []string) string {
+	running := admin.Reach(ctx, string(c.Admin.Socket)) == nil
+	names := strings.Join(variables, ", ")
+	switch {
+	case !running && names == "":
 		return "leasehold run"
+	case !running:
+		return fmt.Sprintf("leasehold run, with %s set: a service needs it in its own environment", names)
+	case names != "":
+		return fmt.Sprintf(`set %s for the service that runs and restart it, or refer to a file instead ({ file = "PATH" }), then: leasehold reload`, names)
 	}
 	if cmd, _, err := f.root().Find([]string{"reload"}); err == nil && cmd.Name() == "reload" {
 		return "leasehold reload"
