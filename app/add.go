@@ -82,7 +82,10 @@ func (p *program) add(ctx context.Context, kind, id string, sets []string) (adde
 	}
 	if len(sets) == 0 && id == "" && p.typing() {
 		if err := p.fill(ctx, f); err != nil {
-			return added{}, unlessStopped(ctx, err)
+			if ctx.Err() != nil { // asked to stop while asking
+				err = errors.New("stopped; nothing was added")
+			}
+			return added{}, err
 		}
 	} else {
 		if d.id == "" {
