@@ -39,7 +39,7 @@ func TestBatch(t *testing.T) {
 				if sizes := sink.sizes(); len(sizes) != 10 || slices.Max(sizes) != 10 {
 					t.Errorf("%+v: got batches of %v, want ten of ten", c, sizes)
 				}
-				for _, batch := range sink.batches {
+				for _, batch := range sink.sent() {
 					if !slices.IsSortedFunc(batch, func(a, b Delivery) int { return seqOf(a) - seqOf(b) }) {
 						t.Errorf("%+v: got a batch out of order: %v", c, batch)
 					}
@@ -142,7 +142,7 @@ func TestBatch(t *testing.T) {
 			b.box.change(8, "app", func(r *fakeRow) { r.Replay = true })
 			b.hold("a")
 			time.Sleep(time.Second)
-			for _, batch := range sink.batches {
+			for _, batch := range sink.sent() {
 				for _, d := range batch {
 					if s := seqOf(d); s == 3 || s == 8 {
 						t.Errorf("got event %d in a batch, want it by itself", s)
@@ -169,7 +169,7 @@ func TestBatch(t *testing.T) {
 			same(t, "delivered", b.box.count("app", Delivered), 29)
 			same(t, "dead", b.box.count("app", Dead), 1)
 			sameList(t, "out of order", disorderOf(b.box, "app", sink.got()), nil)
-			for _, batch := range sink.batches {
+			for _, batch := range sink.sent() {
 				size := 0
 				for _, d := range batch {
 					size += len(d.Envelope)
@@ -178,7 +178,7 @@ func TestBatch(t *testing.T) {
 					t.Errorf("got a batch of %d bytes, want at most %d", size, batchBytes)
 				}
 			}
-			if len(sink.batches) == 0 {
+			if len(sink.sent()) == 0 {
 				t.Error("got no batch, want some")
 			}
 		})

@@ -334,6 +334,13 @@ func (s *fakeSink) DeliverBatch(ctx context.Context, all []Delivery) Result {
 	return r
 }
 
+// sent are the batches that came.
+func (s *fakeSink) sent() [][]Delivery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.batches)
+}
+
 // sizes are the sizes of the batches that came.
 func (s *fakeSink) sizes() []int {
 	s.mu.Lock()
