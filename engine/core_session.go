@@ -120,15 +120,20 @@ func (c *Core) sessionAnswered(in inSession) {
 }
 
 // compareClocks holds off the reaper for one TTL when the store's clock passed
-// more between two answers than ours can have: it stepped, or its host stood
-// still, and what looks expired may be alive. It errs towards waiting.
+// more, or less, between two answers than ours can have. It stepped, or its host
+// stood still, and what looks expired may be alive: a session that was renewed
+// while the clock was behind has expired as soon as that is put right. It errs
+// towards waiting.
 func (c *Core) compareClocks(in inSession) {
 	s := &c.session
 	if in.now.IsZero() {
 		return
 	}
-	if !s.storeTime.IsZero() && in.now.Sub(s.storeTime) > in.sentAt.Sub(s.answered)+clockSlack {
-		s.reapAt = c.now.Add(c.o.timing.TTL)
+	if !s.storeTime.IsZero() {
+		passed, least := in.now.Sub(s.storeTime), in.sentAt.Sub(s.answered)
+		if passed > least+clockSlack || passed < least-clockSlack {
+			s.reapAt = c.now.Add(c.o.timing.TTL)
+		}
 	}
 	s.storeTime, s.answered = in.now, c.now
 }
