@@ -19,8 +19,6 @@ const (
 	disk = "96m"
 	// room is what somebody else's file leaves of it.
 	room = 6 << 20
-	// unhurried is a while in which a storm of dials would show.
-	unhurried = 8 * time.Second
 )
 
 func TestFullDisk(t *testing.T) {

@@ -29,6 +29,9 @@ type world struct {
 // dead, as the platform sees it.
 const ghost = 500 * time.Millisecond
 
+// unhurried is a while in which a storm of dials would show.
+const unhurried = 8 * time.Second
+
 // newWorld makes a world with a number of bots in a new folder under parent; "" =
 // the system's temporary one.
 func newWorld(t *testing.T, parent string, bots int) *world {
