@@ -118,7 +118,7 @@ func TestBadStore(t *testing.T) {
 // change executes statements on a database that nobody has open.
 func change(t testing.TB, path, statements string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=30000") // leasehold may be writing just now
 	must(t, err)
 	_, err = db.ExecContext(t.Context(), statements)
 	must(t, errors.Join(err, db.Close()))
@@ -183,7 +183,7 @@ const roleEnv = "LEASEHOLD_EVIDENCE_ROLE"
 // its standard input ends.
 func locker(path string) error {
 	ctx := context.Background()
-	db, err := sql.Open("sqlite", "file:"+path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=30000") // leasehold may be writing just now
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,11 @@ func (w *world) lock() (release func()) {
 	out, err := cmd.StdoutPipe()
 	must(w.T, err)
 	must(w.T, cmd.Start())
-	release = sync.OnceFunc(func() { must(w.T, errors.Join(in.Close(), cmd.Wait())) })
+	release = sync.OnceFunc(func() {
+		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+			w.Errorf("got %v from the other program, want that it ends with its input", err)
+		}
+	})
 	w.Cleanup(release)
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
 		w.Fatalf("got %q, %v from the other program, want that it has the lock", line, err)
