@@ -50,6 +50,7 @@ type Core struct {
 	probeAt  Instant // of the next probe while sick
 	probing  bool
 	draining bool
+	drained  bool // by command: hold nothing until resumed, and live on
 	hurried  bool
 	holding  int // leases
 	leaked   int // terms whose goroutines never came back

@@ -48,7 +48,7 @@ func score(lease, instance string) uint64 {
 // the order of the scores, and what has been free too long.
 func (c *Core) plan() {
 	c.claims.want = c.claims.want[:0]
-	if c.draining || !c.session.open {
+	if c.leaving() || !c.session.open {
 		return
 	}
 	type candidate struct {
@@ -123,7 +123,7 @@ func (c *Core) othersLive() bool {
 // claim asks for the next few.
 func (c *Core) claim() {
 	c.sendReleases()
-	if c.claims.outstanding || len(c.claims.want) == 0 || !c.mayConnect() || c.draining || c.sick != nil {
+	if c.claims.outstanding || len(c.claims.want) == 0 || !c.mayConnect() || c.leaving() || c.sick != nil {
 		return
 	}
 	n := min(claimMax, len(c.claims.want))
@@ -217,7 +217,7 @@ func (c *Core) released(in inReleased) {
 // shed gives up a few leases when we hold more than our share and somebody
 // holds less than his: those that wait first, then by the lowest score.
 func (c *Core) shed() {
-	if c.draining || c.sick != nil || !c.othersLive() {
+	if c.leaving() || c.sick != nil || !c.othersLive() {
 		return
 	}
 	mine, total := 0, 0

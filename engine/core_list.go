@@ -64,6 +64,11 @@ func (c *Core) listed(in inListed) {
 	l.doubted = false
 	l.version = in.snap.Version
 	l.peers = in.snap.Peers
+	for _, p := range l.peers {
+		if p.Session == c.session.id && !c.draining { // else we said so ourselves
+			c.drained = p.Draining
+		}
+	}
 	c.believe(in.snap)
 	c.replan()
 }

@@ -64,7 +64,7 @@ func (c *Core) restingStatus(u *unit, s actStatus) actStatus {
 		s.status.Detail = "this program has no channel type " + u.row.Type + "; run leasehold types list"
 	case !u.held:
 		s.status.State, s.status.Attempts = Standby, 0
-	case u.giveUp || c.draining:
+	case u.giveUp || c.leaving():
 		s.status.State = Draining
 	case u.blocked:
 		s.status.State, s.next = Blocked, u.notBefore

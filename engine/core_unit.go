@@ -73,6 +73,9 @@ func (c *Core) runnable(u *unit) bool {
 	return c.o.known(u.row.Type) && (u.row.Enabled && !u.row.Removed || u.row.Backlog)
 }
 
+// leaving reports whether the node is to hold nothing.
+func (c *Core) leaving() bool { return c.draining || c.drained }
+
 // wantTerm reports whether a term should run, now or when its wait is over.
 func (c *Core) wantTerm(u *unit) bool {
 	return u.term == nil && u.held && c.endCause(u) == nil
@@ -83,7 +86,7 @@ func (c *Core) endCause(u *unit) error {
 	switch {
 	case u.lost || !c.session.open:
 		return channel.ErrFenced
-	case c.draining || u.giveUp:
+	case c.leaving() || u.giveUp:
 		return channel.ErrDraining
 	case !u.row.Enabled || u.row.Removed || u.drop:
 		return channel.ErrRemoved

@@ -45,12 +45,12 @@ type Held struct {
 	Epoch int64
 }
 
-// Peer is another node's session.
+// Peer is a node's session.
 type Peer struct {
 	Session  string
 	Instance string
 	Weight   int
-	Draining bool
+	Draining bool // its process is about to end, or the node was drained: it is granted nothing
 }
 
 // State is what an installation's link is doing.

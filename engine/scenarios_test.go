@@ -58,13 +58,15 @@ var scenarios = []struct {
 	{"a fenced accept ends the term at once", fencedAccept},
 	{"an event that is too large is dropped, counted, and blocks nothing", oversizedEvent},
 	{"a drain releases every lease and ends the session last", drainReleases},
+	{"a drained node gives up what it holds, lives on, and takes its share when it is resumed", drainedNode},
+	{"so does a sole one", soleDrained},
 	{"a superseded link tries three times, then every five minutes", supersededSlowsDown},
 	{"a taken identity ends the process with the exit code of a config fault", takenIdentity},
 	{"a disabled installation with a backlog keeps its lease and no connection", disabledWithBacklog},
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 45
+	const promised = 47
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}

@@ -15,8 +15,9 @@ type Status struct {
 	Session   string // "" = none is open
 	Sole      bool   // proven by a lock to be the only process
 	Store     error  // why the store takes nothing; nil = it does
-	Draining  bool
-	Held      int // leases
+	Draining  bool // the process is about to end
+	Drained   bool // by command: it holds nothing until it is resumed
+	Held      int  // leases
 	Connected int
 	Leaked    int // channels that did not return after their sockets were closed
 	Oversized int64
@@ -27,6 +28,7 @@ type nodeRecord struct {
 	session   string
 	sick      error
 	draining  bool
+	drained   bool
 	held      int
 	leaked    int
 	oversized int64
@@ -47,7 +49,7 @@ func (s *Supervisor) Status() Status {
 	defer s.mu.Unlock()
 	n := s.node
 	st := Status{
-		Instance: s.o.Instance, Session: n.session, Sole: s.core.o.sole, Store: n.sick, Draining: n.draining,
+		Instance: s.o.Instance, Session: n.session, Sole: s.core.o.sole, Store: n.sick, Draining: n.draining, Drained: n.drained,
 		Held: n.held, Leaked: n.leaked, Oversized: n.oversized, Links: make([]LinkStatus, 0, len(s.links)),
 	}
 	for _, l := range s.links {
@@ -80,6 +82,13 @@ func (s *Supervisor) noteNode() {
 			s.statuses.poke() // what was kept in memory can be written now
 		}
 	}
+	switch is := s.core.drained; {
+	case is && !s.node.drained:
+		s.log.Info("node drained")
+	case !is && s.node.drained:
+		s.log.Info("node resumed")
+	}
+	s.node.drained = s.core.drained
 	s.node.session, s.node.sick, s.node.draining = session, s.core.sick, s.core.draining
 	s.node.held, s.node.leaked = s.core.holding, s.core.leaked
 }

@@ -68,14 +68,22 @@ type Store interface {
 	// host is the same, any other session of the instance only after its expiry,
 	// else ErrIdentityTaken. A repeat with the same ID succeeds. A sole owner
 	// deletes every other session; when the machine was booted since the previous
-	// session it also clears every lease's fails and not_before.
+	// session it also clears every lease's fails and not_before. The session of a
+	// drained node is draining from the start.
 	OpenSession(ctx context.Context, r SessionRequest) (Session, error)
 	// RenewSession extends the session by ttl of the store's clock from now. It
 	// never brings a session back: ErrSessionGone, or ErrIdentityTaken when
 	// another session stands under the instance id.
 	RenewSession(ctx context.Context, id string, ttl time.Duration) (Session, error)
-	// DrainSession marks the session, so that nothing more is claimed for it.
+	// DrainSession marks the session, so that nothing more is claimed for it. It is
+	// what a process does that is about to end.
 	DrainSession(ctx context.Context, id string) error
+	// DrainNode says of the node with this instance id that it shall hold nothing, or
+	// that it may again, and wakes every node. It outlives the node's sessions and
+	// processes, and marks the session that is open as DrainSession does; the node
+	// itself finds out from its own Peer in List. A repeat succeeds. A node that has no
+	// session and is not drained is a fault.NotFound.
+	DrainNode(ctx context.Context, instance string, drained bool) error
 	// EndSession deletes the row; deleting it again succeeds.
 	EndSession(ctx context.Context, id string) error
 	// Reap deletes the sessions that have expired on the store's clock, unless that

@@ -63,6 +63,21 @@ func (s *Supervisor) NodeID() string { return s.o.Instance }
 // Trigger makes the node look at the store now.
 func (s *Supervisor) Trigger() { s.mail.put(inWake{}) }
 
+// Drain makes the node give up what it holds, politely, and hold nothing until
+// Resume, while its process lives on: links end, leases are released, and the other
+// nodes count it as one of no weight. It returns when that is stored, which outlives
+// the process; Status tells how far it is: Drained, with Held leases left to release.
+func (s *Supervisor) Drain(ctx context.Context) error { return s.setDrained(ctx, true) }
+
+// Resume takes Drain back. It returns when that is stored.
+func (s *Supervisor) Resume(ctx context.Context) error { return s.setDrained(ctx, false) }
+
+func (s *Supervisor) setDrained(ctx context.Context, drained bool) error {
+	err := s.store.DrainNode(ctx, s.o.Instance, drained)
+	s.Trigger()
+	return err
+}
+
 // Wait returns when Run has returned; at once when it was never called.
 func (s *Supervisor) Wait() {
 	if s.running() {

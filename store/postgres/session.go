@@ -40,7 +40,7 @@ func (s *Store) OpenSession(ctx context.Context, r engine.SessionRequest) (engin
 			sql:  sqlOpenSession,
 			args: []any{r.ID, r.Instance, r.TTL.Milliseconds(), r.Host, plain(r.Name), plain(r.Version), r.Weight, r.Previous},
 			scan: oneSession(r.ID, &session),
-		})
+		}, step{sql: sqlStaysDrained, args: []any{r.ID}})
 		if err == nil && session.ID == "" {
 			err = engine.ErrIdentityTaken
 		}

@@ -193,15 +193,16 @@ func (c *committer) transact(f func() error) error {
 		return c.s.judge(c.s.sameFiles())
 	}
 	began := time.Now()
-	if err := c.commit(); err != nil {
+	err = c.commit()
+	if c.w.bump { // after an error, too: it may be on the disk, and a repeat would find nothing to change
+		c.s.structure.Add(1)
+		c.s.version.Add(1)
+	}
+	if err != nil {
 		c.w.rollback()
 		return c.s.judge(c.lost(err))
 	}
 	c.lastCommit = time.Since(began)
-	if c.w.bump {
-		c.s.structure.Add(1)
-		c.s.version.Add(1)
-	}
 	if c.w.wake {
 		c.s.changes.wake()
 	}

@@ -56,6 +56,9 @@ func (s *Store) OpenSession(ctx context.Context, r engine.SessionRequest) (engin
 		if errors.Is(err, sql.ErrNoRows) {
 			return engine.ErrIdentityTaken
 		}
+		if err == nil {
+			_, err = w.exec(sqlStaysDrained, r.ID)
+		}
 		out.Now = fromMillis(w.now)
 		w.bump = true
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leasehold/engine"
+	"leasehold/internal/fault"
 )
 
 func (r *runner) sessions(t *testing.T) {
@@ -130,6 +131,57 @@ func (r *runner) sessions(t *testing.T) {
 		w.must(w.do(func() error { return s.DrainSession(w.ctx, "a") }))
 		want(w, "draining", w.snapshot(s).Peers[0].Draining, true)
 		want(w, "grants", len(w.claim(s, "a", "i")), 0)
+	})
+
+	r.write(t, "a drained node is granted nothing, over its sessions, until it is resumed", func(w *world) {
+		s := w.node()
+		w.put("i")
+		w.open(s, "a")
+		w.open(s, "b")
+		version := w.snapshot(s).Version
+		w.must(w.do(func() error { return s.DrainNode(w.ctx, "instance of a", true) }))
+		changed, err := s.List(w.ctx, version)
+		w.must(err)
+		want(w, "the list is the same", changed.Unchanged, false)
+		draining := func() string {
+			all := ""
+			for _, p := range w.snapshot(s).Peers {
+				if p.Draining {
+					all += p.Session + " "
+				}
+			}
+			return all
+		}
+		want(w, "draining", draining(), "a ")
+		want(w, "grants", len(w.claim(s, "a", "i")), 0)
+
+		next := request("a2")
+		next.Instance, next.Previous = "instance of a", "a"
+		w.must(w.do(func() error { _, err := s.OpenSession(w.ctx, next); return err }))
+		want(w, "draining after a restart", draining(), "a2 ")
+		w.must(s.EndSession(w.ctx, "a2"))
+		w.must(s.DrainNode(w.ctx, "instance of a", true))
+		next.ID, next.Previous = "a3", ""
+		_, err = s.OpenSession(w.ctx, next)
+		w.must(err)
+		want(w, "draining after it had ended", draining(), "a3 ")
+		want(w, "grants", len(w.claim(s, "a3", "i")), 0)
+
+		w.must(w.do(func() error { return s.DrainNode(w.ctx, "instance of a", false) }))
+		want(w, "draining once resumed", draining(), "")
+		want(w, "grants once resumed", len(w.claim(s, "a3", "i")), 1)
+	})
+
+	r.promise(t, "a node that nobody knows is neither drained nor resumed", func(w *world) {
+		s := w.node()
+		w.open(s, "a")
+		for _, drained := range []bool{true, false} {
+			if err := s.DrainNode(w.ctx, "nobody", drained); !fault.Is(err, fault.NotFound) {
+				w.Errorf("drained %v: got %v, want a fault that says not found", drained, err)
+			}
+		}
+		w.must(s.DrainNode(w.ctx, "instance of a", false))
+		want(w, "draining", w.snapshot(s).Peers[0].Draining, false)
 	})
 
 	r.write(t, "an ended session is gone, and ending it again succeeds", func(w *world) {
