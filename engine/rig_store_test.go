@@ -13,6 +13,7 @@ import (
 // faultyStore breaks calls in both ways: before they take effect, and after.
 type faultyStore struct {
 	engine.Store
+	tick  func()     // before each call: the store's clock is the bubble's
 	mu    sync.Mutex // guards rules
 	rules map[string]storeRule
 }
@@ -36,6 +37,7 @@ func (s *faultyStore) breakNext(call string, r storeRule) {
 }
 
 func (s *faultyStore) broken(ctx context.Context, call string, do func() error) error {
+	s.tick()
 	s.mu.Lock()
 	r, ok := s.rules[call]
 	if all, is := s.rules["*"]; is && !ok {
@@ -71,6 +73,11 @@ func (s *faultyStore) OpenSession(ctx context.Context, r engine.SessionRequest) 
 
 func (s *faultyStore) RenewSession(ctx context.Context, id string, ttl time.Duration) (got engine.Session, err error) {
 	err = s.broken(ctx, "renew", func() (err error) { got, err = s.Store.RenewSession(ctx, id, ttl); return })
+	return got, err
+}
+
+func (s *faultyStore) Reap(ctx context.Context, notAfter time.Time) (got int, err error) {
+	err = s.broken(ctx, "reap", func() (err error) { got, err = s.Store.Reap(ctx, notAfter); return })
 	return got, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,26 +16,25 @@ import (
 	"leasehold/channel"
 	"leasehold/channel/channeltest"
 	"leasehold/engine"
-	"leasehold/store/sqlite"
+	"leasehold/store"
 )
 
-// rig is a bubble with a real SQLite file, a platform in memory, and nodes.
+// rig is a bubble with a real database, a platform in memory, and nodes.
 type rig struct {
 	*testing.T
-	path     string
+	database database
 	platform *platform
 	net      *channeltest.Net
 	logs     *safeBuffer
-	stores   []*sqlite.Store
+	stores   []store.Store
 	skew     atomic.Int64 // of the store's clock, nanoseconds
 }
 
-// inBubble runs a scenario under synctest.
-func inBubble(t *testing.T, f func(r *rig)) {
+// inBubble runs a scenario under synctest, on a database made outside of it.
+func inBubble(t *testing.T, d database, f func(r *rig)) {
 	t.Helper()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, path: filepath.Join(dir, "leasehold.db"), net: channeltest.NewNet(), logs: &safeBuffer{}}
+		r := &rig{T: t, database: d, net: channeltest.NewNet(), logs: &safeBuffer{}}
 		r.platform = newPlatform(r)
 		f(r)
 		for _, s := range r.stores {
@@ -44,17 +42,15 @@ func inBubble(t *testing.T, f func(r *rig)) {
 				t.Errorf("close store: %v", err)
 			}
 		}
+		d.leave(r)
 		r.platform.close()
 	})
 }
 
-func (r *rig) sole() *sqlite.Store { return r.open(sqlite.Open) }
-
-func (r *rig) shared() *sqlite.Store { return r.open(sqlite.Shared) }
-
-func (r *rig) open(f func(context.Context, string, sqlite.Options) (*sqlite.Store, error)) *sqlite.Store {
+// open opens the database once more, as another process would.
+func (r *rig) open() store.Store {
 	r.Helper()
-	s, err := f(r.Context(), r.path, sqlite.Options{ReserveBytes: -1, Now: func() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) }})
+	s, err := r.database.open(r)
 	if err != nil {
 		r.Fatalf("open store: %v", err)
 	}
@@ -62,16 +58,20 @@ func (r *rig) open(f func(context.Context, string, sqlite.Options) (*sqlite.Stor
 	return s
 }
 
+// now is the time on the store's clock.
+func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) }
+
 // install adds installations of the type "test".
-func (r *rig) install(s *sqlite.Store, ids ...string) {
+func (r *rig) install(s store.Store, ids ...string) {
 	r.Helper()
 	for _, id := range ids {
 		r.put(s, id, "test", "1")
 	}
 }
 
-func (r *rig) put(s *sqlite.Store, id, kind, fingerprint string) {
+func (r *rig) put(s store.Store, id, kind, fingerprint string) {
 	r.Helper()
+	r.database.tick(r)
 	revision := int64(0)
 	if old, err := s.Installation(r.Context(), id); err == nil {
 		revision = old.Revision
@@ -98,7 +98,7 @@ type nodeOption func(*engine.Options)
 
 func (r *rig) start(name string, s engine.Store, opts ...nodeOption) *node {
 	r.Helper()
-	n := &node{r: r, store: &faultyStore{Store: s}, holder: newHolder(), clock: &shiftClock{Clock: engine.GoClock()}, done: make(chan error, 1)}
+	n := &node{r: r, store: &faultyStore{Store: s, tick: func() { r.database.tick(r) }}, holder: newHolder(), clock: &shiftClock{Clock: engine.GoClock()}, done: make(chan error, 1)}
 	types, err := channel.NewTypes(func(string, string) (string, error) { return secretToken, nil }, r.platform.spec())
 	if err != nil {
 		r.Fatal(err)

@@ -18,10 +18,10 @@ func many(n int) []string {
 }
 
 func drainedNode(r *rig) {
-	s := r.shared()
+	s := r.open()
 	ids := many(6)
 	r.install(s, ids...)
-	a, b := r.start("a", s), r.start("b", r.shared())
+	a, b := r.start("a", s), r.start("b", r.open())
 	r.within(3*time.Minute, "each has half", func() bool { return connected(a) == 3 && connected(b) == 3 })
 	if err := s.DrainNode(r.Context(), "b", true); err != nil { // the other node's store
 		r.Fatal(err)
@@ -41,7 +41,7 @@ func drainedNode(r *rig) {
 	}
 	pass(time.Minute)
 	b.finish()
-	b = r.start("b", r.shared())
+	b = r.start("b", r.open())
 	pass(5 * time.Minute)
 	if st := b.sup.Status(); !st.Drained || st.Held != 0 {
 		r.Errorf("got drained %v with %d leases after a restart, want it drained", st.Drained, st.Held)
@@ -66,7 +66,7 @@ func drainedNode(r *rig) {
 }
 
 func soleDrained(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })

@@ -11,19 +11,10 @@ import (
 	"leasehold/channel"
 	"leasehold/engine"
 	"leasehold/internal/fault"
-	"leasehold/store/sqlite"
 )
 
-// sole1 opens the store once and returns the same one again.
-func (r *rig) sole1() *sqlite.Store {
-	if len(r.stores) == 0 {
-		return r.sole()
-	}
-	return r.stores[0]
-}
-
 func panicsAreIsolated(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "calm", "run", "goer", "send")
 	r.platform.set("run", rule{run: func(context.Context, *channel.Link) error { panic("in run") }})
 	r.platform.set("goer", rule{goer: func(l *channel.Link) { l.Guard(func() { panic("in a callback") }) }})
@@ -50,7 +41,7 @@ func panicsAreIsolated(r *rig) {
 }
 
 func deafRun(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	release := make(chan struct{})
 	r.platform.set("acme", rule{run: func(_ context.Context, l *channel.Link) error {
@@ -91,7 +82,7 @@ func deafFor(release <-chan struct{}) rule {
 }
 
 func wedgedForGood(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme", "calm")
 	release := make(chan struct{})
 	r.platform.set("acme", rule{run: func(_ context.Context, l *channel.Link) error {
@@ -112,7 +103,7 @@ func wedgedForGood(r *rig) {
 }
 
 func tooManyLeaks(r *rig) {
-	s := r.sole()
+	s := r.open()
 	release := make(chan struct{})
 	r.install(s, "calm")
 	for i := range 9 {
@@ -134,7 +125,7 @@ func tooManyLeaks(r *rig) {
 }
 
 func hungList(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })
@@ -149,7 +140,7 @@ func hungList(r *rig) {
 }
 
 func emptyList(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme", "beta", "gamma")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(n) == 3 })
@@ -168,7 +159,7 @@ func emptyList(r *rig) {
 }
 
 func shortList(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme", "beta", "gamma")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(n) == 3 })
@@ -186,7 +177,7 @@ func shortList(r *rig) {
 }
 
 func noDialBeforeTheFence(r *rig) {
-	s := r.shared()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })
@@ -208,11 +199,11 @@ func noDialBeforeTheFence(r *rig) {
 
 func skewedClocks(r *rig) {
 	r.skew.Store(int64(61 * time.Second)) // the store's clock runs ahead of the nodes'
-	s := r.shared()
+	s := r.open()
 	r.install(s, "acme", "beta")
 	a := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(a) == 2 })
-	b := r.start("b", r.shared())
+	b := r.start("b", r.open())
 	pass(2 * time.Minute)
 	r.skew.Store(int64(-61 * time.Second)) // and steps back
 	pass(2 * time.Minute)
@@ -228,7 +219,7 @@ func skewedClocks(r *rig) {
 }
 
 func suspendReconnects(r *rig) {
-	s := r.shared()
+	s := r.open()
 	r.install(s, "acme", "beta")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(n) == 2 })
@@ -241,7 +232,7 @@ func suspendReconnects(r *rig) {
 }
 
 func soleSleeps(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme", "beta")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return connected(n) == 2 })
@@ -260,7 +251,7 @@ func soleSleeps(r *rig) {
 }
 
 func fairSplit(r *rig) {
-	s := r.shared()
+	s := r.open()
 	var ids []string
 	for i := range 40 {
 		ids = append(ids, fmt.Sprintf("bot-%02d", i))
@@ -268,7 +259,7 @@ func fairSplit(r *rig) {
 	r.install(s, ids...)
 	a := r.start("a", s)
 	r.within(10*time.Second, "all on one", func() bool { return connected(a) == 40 })
-	b := r.start("b", r.shared())
+	b := r.start("b", r.open())
 	r.within(3*time.Minute, "split", func() bool { return connected(a) <= 23 && connected(a)+connected(b) == 40 })
 	before := totalRuns(r, ids)
 	pass(10 * time.Minute)
@@ -293,7 +284,7 @@ func totalRuns(r *rig, ids []string) int {
 }
 
 func stormIsFlat(r *rig) {
-	s := r.sole()
+	s := r.open()
 	var ids []string
 	for i := range 200 {
 		ids = append(ids, fmt.Sprintf("bot-%03d", i))
@@ -329,7 +320,7 @@ func stormIsFlat(r *rig) {
 }
 
 func parksOnFullStore(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme", "beta")
 	push := make(chan struct{})
 	r.platform.set("acme", rule{run: func(ctx context.Context, l *channel.Link) error {
@@ -371,10 +362,10 @@ func parksOnFullStore(r *rig) {
 }
 
 func faultsBothWays(r *rig) {
+	s := r.open()
 	for _, call := range []string{"open", "claim", "begin", "release", "backoff", "status", "list"} {
 		for _, persisted := range []bool{false, true} {
 			what := fmt.Sprintf("%s, persisted %v", call, persisted)
-			s := r.shared()
 			id := strings.ReplaceAll(what, " ", "-")
 			r.install(s, id)
 			n := r.start(id, s)
@@ -392,7 +383,7 @@ func faultsBothWays(r *rig) {
 }
 
 func fencedAccept(r *rig) {
-	s := r.shared()
+	s := r.open()
 	r.install(s, "acme")
 	push := make(chan struct{})
 	ended := make(chan error, 4)
@@ -425,7 +416,7 @@ func fencedAccept(r *rig) {
 }
 
 func oversizedEvent(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	got := make(chan error, 1)
 	r.platform.set("acme", rule{run: func(ctx context.Context, l *channel.Link) error {

@@ -40,7 +40,7 @@ func (d *diary) take() []string {
 }
 
 func observesInOrder(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	d := &diary{}
 	n := r.start("a", s, func(o *engine.Options) { o.Observer = d })

@@ -11,58 +11,79 @@ import (
 	"leasehold/engine"
 )
 
+// Where a scenario can be played.
+type where int
+
+const (
+	anywhere where = iota // one process is enough
+	several               // sessions that expire, or several processes: not under the sole owner's lock
+	soleOnly              // under that lock
+)
+
+// stands are the databases that scenarios are played on.
+var stands = []struct {
+	name string
+	make func(t *testing.T) database
+	not  where
+}{
+	{"SQLite, sole", soleSQLite, several},
+	{"SQLite, shared", sharedSQLite, soleOnly},
+	{"Postgres", realPostgres, soleOnly},
+}
+
 // scenarios are what "done" means for the engine: each name is a promise.
 var scenarios = []struct {
 	name string
+	on   where
 	run  func(r *rig)
 }{
-	{"acquires and connects", acquiresAndConnects},
-	{"skips an unregistered type without touching its lease", skipsUnregisteredType},
-	{"hands what the channel hears to the holder", handsOver},
-	{"leaves a lease held elsewhere alone", leavesHeldLease},
-	{"reclaims after expiry", reclaimsAfterExpiry},
-	{"reaps on removal", reapsOnRemoval},
-	{"restarts on a changed fingerprint in the same sweep, in less than a second", restartsOnRotation},
-	{"does not restart on an unchanged row", keepsUnchangedRow},
-	{"backs off on a build error", backsOffOnBuildError},
-	{"loss cancels the connection", lossCancels},
-	{"a release is bounded by its time-out", releaseIsBounded},
-	{"WaitWithTimeout is false while stuck", waitWithTimeout},
-	{"Wait before Run returns, and Run twice is an error", runTwice},
-	{"a stale release never clears a successor", staleRelease},
-	{"two nodes, exactly one owner", twoNodesOneOwner},
-	{"a lost acquire answer is no lost lease", lostAcquireAnswer},
-	{"a cleared lease ends the old owner", clearedLease},
-	{"a transient renewal error recovers before the fence", transientRenewal},
-	{"a one-way partition disconnects before expiry", oneWayPartition},
-	{"unsafe intervals are refused, and the defaults are safe", unsafeIntervals},
-	{"no token appears in any log line", noTokenInLogs},
-	{"what happens to links, and to the store, is observed in order", observesInOrder},
-	{"a panic in build, run, send or a goroutine ends its term and nothing else", panicsAreIsolated},
-	{"a Run that ignores its context is cut off and counted", deafRun},
-	{"one that does so three times is blocked, and shows it", wedgedForGood},
-	{"above eight of them the node drains and ends as a failure", tooManyLeaks},
-	{"a hung list delays nothing that runs", hungList},
-	{"one empty list drops nothing", emptyList},
-	{"nor does one that lacks a row", shortList},
-	{"nothing is dialled just before the fence", noDialBeforeTheFence},
-	{"skewed clocks change nothing", skewedClocks},
-	{"a suspend closes every socket and reconnects within seconds", suspendReconnects},
-	{"a sole owner that slept dials again, and is not fenced", soleSleeps},
-	{"leases split fairly, without ping-pong", fairSplit},
-	{"a storm is flat", stormIsFlat},
-	{"a bad credential is tried once, whatever the number of nodes", oneAttemptPerCluster},
-	{"a slow dial does not reset the backoff", slowDialKeepsBackoff},
-	{"a store that takes nothing parks every term until a probe is written", parksOnFullStore},
-	{"a failed and a failed but persisted store call end alike", faultsBothWays},
-	{"a fenced accept ends the term at once", fencedAccept},
-	{"an event that is too large is dropped, counted, and blocks nothing", oversizedEvent},
-	{"a drain releases every lease and ends the session last", drainReleases},
-	{"a drained node gives up what it holds, lives on, and takes its share when it is resumed", drainedNode},
-	{"so does a sole one", soleDrained},
-	{"a superseded link tries three times, then every five minutes", supersededSlowsDown},
-	{"a taken identity ends the process with the exit code of a config fault", takenIdentity},
-	{"a disabled installation with a backlog keeps its lease and no connection", disabledWithBacklog},
+	{"acquires and connects", anywhere, acquiresAndConnects},
+	{"skips an unregistered type without touching its lease", anywhere, skipsUnregisteredType},
+	{"hands what the channel hears to the holder", anywhere, handsOver},
+	{"leaves a lease held elsewhere alone", several, leavesHeldLease},
+	{"reclaims after expiry", several, reclaimsAfterExpiry},
+	{"reaps on removal", anywhere, reapsOnRemoval},
+	{"restarts on a changed fingerprint in the same sweep, in less than a second", anywhere, restartsOnRotation},
+	{"does not restart on an unchanged row", anywhere, keepsUnchangedRow},
+	{"backs off on a build error", anywhere, backsOffOnBuildError},
+	{"loss cancels the connection", several, lossCancels},
+	{"a release is bounded by its time-out", anywhere, releaseIsBounded},
+	{"WaitWithTimeout is false while stuck", anywhere, waitWithTimeout},
+	{"Wait before Run returns, and Run twice is an error", anywhere, runTwice},
+	{"a stale release never clears a successor", several, staleRelease},
+	{"two nodes, exactly one owner", several, twoNodesOneOwner},
+	{"a lost acquire answer is no lost lease", several, lostAcquireAnswer},
+	{"a cleared lease ends the old owner", several, clearedLease},
+	{"a transient renewal error recovers before the fence", several, transientRenewal},
+	{"a one-way partition disconnects before expiry", several, oneWayPartition},
+	{"unsafe intervals are refused, and the defaults are safe", anywhere, unsafeIntervals},
+	{"no token appears in any log line", several, noTokenInLogs},
+	{"what happens to links, and to the store, is observed in order", anywhere, observesInOrder},
+	{"a panic in build, run, send or a goroutine ends its term and nothing else", anywhere, panicsAreIsolated},
+	{"a Run that ignores its context is cut off and counted", anywhere, deafRun},
+	{"one that does so three times is blocked, and shows it", anywhere, wedgedForGood},
+	{"above eight of them the node drains and ends as a failure", anywhere, tooManyLeaks},
+	{"a hung list delays nothing that runs", anywhere, hungList},
+	{"one empty list drops nothing", anywhere, emptyList},
+	{"nor does one that lacks a row", anywhere, shortList},
+	{"nothing is dialled just before the fence", several, noDialBeforeTheFence},
+	{"skewed clocks change nothing", several, skewedClocks},
+	{"a suspend closes every socket and reconnects within seconds", several, suspendReconnects},
+	{"a sole owner that slept dials again, and is not fenced", soleOnly, soleSleeps},
+	{"leases split fairly, without ping-pong", several, fairSplit},
+	{"a storm is flat", anywhere, stormIsFlat},
+	{"a bad credential is tried once, whatever the number of nodes", several, oneAttemptPerCluster},
+	{"a slow dial does not reset the backoff", anywhere, slowDialKeepsBackoff},
+	{"a store that takes nothing parks every term until a probe is written", anywhere, parksOnFullStore},
+	{"a failed and a failed but persisted store call end alike", several, faultsBothWays},
+	{"a fenced accept ends the term at once", several, fencedAccept},
+	{"an event that is too large is dropped, counted, and blocks nothing", anywhere, oversizedEvent},
+	{"a drain releases every lease and ends the session last", several, drainReleases},
+	{"a drained node gives up what it holds, lives on, and takes its share when it is resumed", several, drainedNode},
+	{"so does one that is alone", anywhere, soleDrained},
+	{"a superseded link tries three times, then every five minutes", anywhere, supersededSlowsDown},
+	{"a taken identity ends the process with the exit code of a config fault", several, takenIdentity},
+	{"a disabled installation with a backlog keeps its lease and no connection", anywhere, disabledWithBacklog},
 }
 
 func TestScenarios(t *testing.T) {
@@ -71,12 +92,21 @@ func TestScenarios(t *testing.T) {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}
 	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) { inBubble(t, s.run) })
+		t.Run(s.name, func(t *testing.T) {
+			for _, stand := range stands {
+				if s.on != stand.not {
+					t.Run("on "+stand.name, func(t *testing.T) {
+						t.Parallel()
+						inBubble(t, stand.make(t), s.run)
+					})
+				}
+			}
+		})
 	}
 }
 
 func acquiresAndConnects(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	took := r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })
@@ -94,7 +124,7 @@ func acquiresAndConnects(r *rig) {
 }
 
 func skipsUnregisteredType(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.put(s, "odd", "telepathy", "1")
 	r.install(s, "acme")
 	n := r.start("a", s)
@@ -111,7 +141,7 @@ func skipsUnregisteredType(r *rig) {
 }
 
 func handsOver(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	r.platform.set("acme", rule{run: func(ctx context.Context, l *channel.Link) error {
 		l.Ready(channel.Info{})
@@ -133,7 +163,7 @@ func handsOver(r *rig) {
 }
 
 func restartsOnRotation(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })
@@ -152,7 +182,7 @@ func restartsOnRotation(r *rig) {
 }
 
 func keepsUnchangedRow(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	r.within(time.Second, "connected", func() bool { return n.link("acme").State == engine.Connected })
@@ -168,7 +198,7 @@ func keepsUnchangedRow(r *rig) {
 }
 
 func backsOffOnBuildError(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	r.platform.set("*build", rule{build: func(context.Context, *channel.Link) error { return errors.New("no such region") }})
 	n := r.start("a", s)
@@ -187,7 +217,7 @@ func backsOffOnBuildError(r *rig) {
 }
 
 func waitWithTimeout(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	n := r.start("a", s)
 	n.holder.stuck = make(chan struct{})
@@ -201,7 +231,7 @@ func waitWithTimeout(r *rig) {
 }
 
 func runTwice(r *rig) {
-	s := r.sole()
+	s := r.open()
 	n := r.start("a", s)
 	r.within(time.Second, "a session", func() bool { return n.sup.Status().Session != "" })
 	if err := n.sup.Run(r.Context()); err == nil {
@@ -230,6 +260,7 @@ func unsafeIntervals(r *rig) {
 	if err := engine.DefaultTiming().Validate(); err != nil {
 		r.Errorf("got %v for the defaults, want nil", err)
 	}
+	s := r.open()
 	for _, c := range []struct {
 		name   string
 		timing engine.Timing
@@ -240,7 +271,7 @@ func unsafeIntervals(r *rig) {
 		{"a margin above the ttl", engine.Timing{TTL: 5 * time.Second, RenewEvery: time.Second, AttemptTimeout: time.Second, Margin: 10 * time.Second}, "margin 10s"},
 		{"nothing positive", engine.Timing{TTL: -1, RenewEvery: 5 * time.Second, AttemptTimeout: 3 * time.Second, Margin: 3 * time.Second}, "lease.ttl: must be positive"},
 	} {
-		_, err := engine.New(r.sole1(), mustTypes(r), newHolder(), engine.Options{Instance: "x", Timing: c.timing})
+		_, err := engine.New(s, mustTypes(r), newHolder(), engine.Options{Instance: "x", Timing: c.timing})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			r.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
 		}
@@ -248,7 +279,7 @@ func unsafeIntervals(r *rig) {
 }
 
 func noTokenInLogs(r *rig) {
-	s := r.shared()
+	s := r.open()
 	r.install(s, "acme")
 	r.platform.set("acme", rule{run: func(context.Context, *channel.Link) error { return errors.New("refused") }})
 	n := r.start("a", s)
@@ -268,7 +299,7 @@ func noTokenInLogs(r *rig) {
 }
 
 func slowDialKeepsBackoff(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	r.platform.set("acme", rule{run: func(ctx context.Context, _ *channel.Link) error {
 		select { // a dial that takes longer than any backoff
@@ -286,7 +317,7 @@ func slowDialKeepsBackoff(r *rig) {
 }
 
 func supersededSlowsDown(r *rig) {
-	s := r.sole()
+	s := r.open()
 	r.install(s, "acme")
 	r.platform.set("acme", rule{run: func(context.Context, *channel.Link) error {
 		return channel.Superseded(errors.New("terminated by another client"))
