@@ -12,6 +12,7 @@ import (
 	"leasehold/engine"
 	"leasehold/internal/eventid"
 	"leasehold/internal/fault"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -217,7 +218,7 @@ func (g *acceptGroup) step() step {
 				if body == nil {
 					body = []byte{}
 				}
-				keys, occurred = append(keys, g.numbers[st]), append(occurred, toMillis(e.Time))
+				keys, occurred = append(keys, g.numbers[st]), append(occurred, record.Millis(e.Time))
 				installations = append(installations, a.installation(e))
 				eventIDs, types = append(eventIDs, []byte(e.ID)), append(types, []byte(e.Type))
 				conversations, threads = append(conversations, []byte(e.Conversation.ID)), append(threads, []byte(e.Thread))

@@ -37,7 +37,7 @@ func (r *reads) Waiting(ctx context.Context) (maintenance.Waiting, error) {
 // GiveWay implements store.Store.
 func (s *Store) GiveWay(ctx context.Context, bytes int64, reason string) (maintenance.GivenUp, error) {
 	given, err := change(ctx, s, func(ctx context.Context, c *changing) (g maintenance.GivenUp, err error) {
-		_, err = c.get(ctx, sqlGiveWay, []any{giveWayBatch, bytes, c.now, reason}, &g.Events, &g.Deliveries, &g.Bytes, &g.Leases)
+		_, err = c.Get(ctx, sqlGiveWay, []any{giveWayBatch, bytes, c.now, reason}, &g.Events, &g.Deliveries, &g.Bytes, &g.Leases)
 		if g.Events > 0 {
 			c.wake = "delivery"
 		}

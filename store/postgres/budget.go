@@ -8,6 +8,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 // sqlSpend is fenced as sqlAccept is, by owner and epoch. A window that begins
@@ -33,7 +34,7 @@ type spending struct {
 func (s *Store) Spend(ctx context.Context, t channel.Term, start time.Time, n, limit int) (int, bool, error) {
 	out, err := write(ctx, s, func(ctx context.Context) (out spending, err error) {
 		err = s.atomically(ctx, s.pool, step{
-			sql: sqlSpend, args: []any{t.Installation, t.Epoch, t.Owner, toMillis(start), n, limit},
+			sql: sqlSpend, args: []any{t.Installation, t.Epoch, t.Owner, record.Millis(start), n, limit},
 			scan: func(rows pgx.Rows) error { return rows.Scan(&out.held, &out.ok, &out.used) },
 		})
 		if err == nil && !out.held {

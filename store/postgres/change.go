@@ -6,11 +6,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"leasehold/store/internal/record"
 )
 
-// changing is a transaction in which installations are changed. One at a time is
-// open in the whole cluster, so that what must hold between rows can be looked up:
-// two nodes could each make one of two rows that are the same account.
+// changing is such a transaction as record.Tx describes. One at a time is open in the
+// whole cluster.
 type changing struct {
 	conn *pgxpool.Conn
 	now  int64  // the database's clock, once it has the lock
@@ -35,6 +36,12 @@ func change[T any](ctx context.Context, s *Store, f func(ctx context.Context, c 
 	})
 }
 
+// change implements record.Change.
+func (s *Store) change(ctx context.Context, f func(ctx context.Context, tx record.Tx) error) error {
+	_, err := change(ctx, s, func(ctx context.Context, c *changing) (struct{}, error) { return struct{}{}, f(ctx, c) })
+	return err
+}
+
 func (s *Store) changeAlone(ctx context.Context, f func(*changing) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -57,22 +64,39 @@ func (s *Store) changeAlone(ctx context.Context, f func(*changing) error) error 
 	}
 	err = s.committing(func() error { return send(ctx, conn, append(told, step{sql: "COMMIT"})...) })
 	if err == nil && c.wake != "" {
-		s.changes.wake()
+		s.changes.Wake()
 	}
 	return err
 }
 
-// exec runs a statement and returns the rows that it affected.
-func (c *changing) exec(ctx context.Context, query string, args ...any) (int64, error) {
+var _ record.Tx = (*changing)(nil)
+
+// Now implements record.Tx.
+func (c *changing) Now() int64 { return c.now }
+
+// Wake implements record.Tx.
+func (c *changing) Wake(what string) { c.wake = what }
+
+// Exec implements record.Tx.
+func (c *changing) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	tag, err := c.conn.Exec(ctx, query, args...)
 	return tag.RowsAffected(), err
 }
 
-// get scans the single row that query answers with; false: there is none.
-func (c *changing) get(ctx context.Context, query string, args []any, into ...any) (bool, error) {
+// Get implements record.Tx.
+func (c *changing) Get(ctx context.Context, query string, args []any, into ...any) (bool, error) {
 	err := c.conn.QueryRow(ctx, query, args...).Scan(into...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Column implements record.Tx.
+func (c *changing) Column(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := c.conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

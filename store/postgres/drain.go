@@ -42,7 +42,7 @@ func (s *Store) DrainNode(ctx context.Context, instance string, drained bool) er
 		return marked > 0, err
 	})
 	if changed {
-		s.changes.wake()
+		s.changes.Wake()
 	}
 	return failed("drain or resume node "+instance, err)
 }

@@ -122,7 +122,7 @@ func (s *Store) Release(ctx context.Context, session string, held []engine.Held)
 		return freed, err
 	})
 	if len(freed) > 0 {
-		s.changes.wake()
+		s.changes.Wake()
 	}
 	return freed, failed("release leases", err)
 }

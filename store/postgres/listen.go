@@ -67,7 +67,7 @@ func (s *Store) hear(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+notifyChannel); err != nil {
 		return err
 	}
-	s.changes.wake()
+	s.changes.Wake()
 	for {
 		if err := s.hearOne(ctx, conn); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (s *Store) hearOne(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.WaitForNotification(waiting)
 	switch {
 	case err == nil:
-		s.changes.wake()
+		s.changes.Wake()
 		return nil
 	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -127,7 +127,7 @@ func (s *Store) poll(ctx context.Context) {
 		cancel()
 		if err == nil && version != known {
 			known = version
-			s.changes.wake()
+			s.changes.Wake()
 		}
 	}
 }

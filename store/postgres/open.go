@@ -11,6 +11,7 @@ import (
 
 	"leasehold/internal/fault"
 	"leasehold/internal/identity"
+	"leasehold/store/internal/record"
 )
 
 // oldest is the oldest server that has what the statements use, as
@@ -45,6 +46,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, failed("open the store", t.classify(err))
 	}
 	s.db = sqlx.NewDb(stdlib.OpenDBFromPool(s.pool), "pgx")
+	s.Reads = record.Over(s.db, s.kind, dialect)
+	s.Writes = record.Through(s.Reads, s.change)
 	if err := s.prepare(ctx); err != nil {
 		_ = s.db.Close() // nothing was asked of it yet
 		s.pool.Close()

@@ -7,6 +7,7 @@ import (
 
 	"leasehold/delivery"
 	"leasehold/internal/eventid"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -40,7 +41,7 @@ func (r *reads) Pending(ctx context.Context, lease string, afterSeq int64, after
 	for _, d := range rows {
 		items = append(items, delivery.Item{
 			Seq: d.Seq, Target: d.Target, Installation: d.Installation, Conversation: d.Conversation, Thread: d.Thread, Type: d.Type,
-			WebhookID: d.WebhookID, Attempts: d.Attempts, NextAttempt: fromMillis(d.NextAttempt), AcceptedAt: fromMillis(d.AcceptedAt), Replay: d.Replay,
+			WebhookID: d.WebhookID, Attempts: d.Attempts, NextAttempt: record.Time(d.NextAttempt), AcceptedAt: record.Time(d.AcceptedAt), Replay: d.Replay,
 		})
 	}
 	return items, nil
@@ -63,7 +64,7 @@ func (r *reads) Payloads(ctx context.Context, seqs []int64) ([]delivery.Event, e
 	for _, row := range rows {
 		e := delivery.Event{
 			Seq: row.Seq, ID: eventid.Event(row.Seq), Installation: row.Installation, ChannelType: row.ChannelType,
-			AcceptedAt: fromMillis(row.AcceptedAt), Body: row.Body,
+			AcceptedAt: record.Time(row.AcceptedAt), Body: row.Body,
 		}
 		if row.Labels != "{}" {
 			if err := json.Unmarshal([]byte(row.Labels), &e.Labels); err != nil {

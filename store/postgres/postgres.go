@@ -30,6 +30,8 @@ import (
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
+	"leasehold/store/internal/hub"
+	"leasehold/store/internal/record"
 )
 
 // Options of Open. The zero value is a store with the defaults.
@@ -56,14 +58,15 @@ type Options struct {
 // Store is an open database. All its methods are safe for concurrent use.
 type Store struct {
 	*reads
-	opt      Options
-	log      *slog.Logger
-	target   *target
-	pool     *pgxpool.Pool
-	renewals renewals
-	writers  [writerCount]*committer
-	audit    auditor
-	changes  hub
+	*record.Writes // by people, that are alike in every database
+	opt            Options
+	log            *slog.Logger
+	target         *target
+	pool           *pgxpool.Pool
+	renewals       renewals
+	writers        [writerCount]*committer
+	audit          auditor
+	changes        hub.Hub
 
 	instances sync.Map // instance id by session id, of those opened here
 
@@ -93,4 +96,4 @@ func (s *Store) Sole() bool { return false }
 // written, a lease was freed, deliveries wait again; by this process or another.
 // Values are coalesced: one means look, whatever happened. After a lost connection
 // there is one in any case. It ends with ctx and is never closed.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.changes.watch(ctx) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.changes.Watch(ctx) }

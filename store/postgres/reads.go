@@ -1,10 +1,15 @@
 package postgres
 
-import "github.com/jmoiron/sqlx"
+import (
+	"github.com/jmoiron/sqlx"
+
+	"leasehold/store/internal/record"
+)
 
 // reads are the questions that a database answers without being written. They
 // see what was committed before the call.
 type reads struct {
-	db   *sqlx.DB
-	kind func(error) error // gives an error its kind
+	*record.Reads // those of people
+	db            *sqlx.DB
+	kind          func(error) error // gives an error its kind
 }

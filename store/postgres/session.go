@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -58,7 +59,7 @@ func oneSession(id string, out *engine.Session) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var now int64
 		err := rows.Scan(&out.Seq, &now)
-		out.ID, out.Now = id, fromMillis(now)
+		out.ID, out.Now = id, record.Time(now)
 		return err
 	}
 }

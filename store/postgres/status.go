@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 // sqlStatus is fenced as sqlAccept is, by owner and epoch.
@@ -94,8 +95,8 @@ func (s *Store) writeEach(ctx context.Context, all []engine.TermStatus) error {
 	for _, l := range all {
 		keys, ids = append(keys, fences.number(l.Term)), append(ids, of(l))
 		names, reasons, details = append(names, string(l.Status.State)), append(reasons, plain(l.Status.Reason)), append(details, plain(l.Status.Detail))
-		since, attempts = append(since, toMillis(l.Status.Since)), append(attempts, int32(l.Status.Attempts))
-		next, ready, heard = append(next, toMillis(l.Status.NextAttempt)), append(ready, toMillis(l.Status.LastReady)), append(heard, toMillis(l.Status.LastEvent))
+		since, attempts = append(since, record.Millis(l.Status.Since)), append(attempts, int32(l.Status.Attempts))
+		next, ready, heard = append(next, record.Millis(l.Status.NextAttempt)), append(ready, record.Millis(l.Status.LastReady)), append(heard, record.Millis(l.Status.LastEvent))
 	}
 	return s.atomically(ctx, s.pool, step{
 		sql: sqlStatus, args: append(fences.args(), keys, ids, names, reasons, details, since, attempts, next, ready, heard),

@@ -139,10 +139,10 @@ func (s *Store) sweepInstallations(ctx context.Context, r maintenance.Retention,
 // many: somebody may have brought one back.
 func (c *changing) sweep(ctx context.Context, ids []string) (deleted int, err error) {
 	for _, id := range ids {
-		if _, err := c.exec(ctx, sqlLockLease, id); err != nil {
+		if _, err := c.Exec(ctx, sqlLockLease, id); err != nil {
 			return 0, err
 		}
-		n, err := c.exec(ctx, sqlSweepInstallation, id)
+		n, err := c.Exec(ctx, sqlSweepInstallation, id)
 		if err != nil {
 			return 0, err
 		}
@@ -151,7 +151,7 @@ func (c *changing) sweep(ctx context.Context, ids []string) (deleted int, err er
 		}
 		deleted++
 		for _, query := range tablesOf {
-			if _, err := c.exec(ctx, query, id); err != nil {
+			if _, err := c.Exec(ctx, query, id); err != nil {
 				return 0, err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"leasehold/engine"
 	"leasehold/internal/eventid"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -103,7 +104,7 @@ func (a *accept) insert(g *group, h *engine.Heard) error {
 		body = []byte{} // the driver makes NULL of nil
 	}
 	res, err := g.w.exec(sqlEvent, installation, t.Installation, e.ID, t.Epoch, t.Owner, e.Type,
-		e.Conversation.ID, e.Thread, toMillis(e.Time), g.w.now, body)
+		e.Conversation.ID, e.Thread, record.Millis(e.Time), g.w.now, body)
 	if err != nil {
 		return err
 	}

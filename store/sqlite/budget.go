@@ -8,6 +8,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -29,7 +30,7 @@ func (s *Store) Spend(ctx context.Context, t channel.Term, start time.Time, n, l
 		if !held {
 			return engine.ErrFenced
 		}
-		window := toMillis(start)
+		window := record.Millis(start)
 		var stored int64
 		err = w.get(sqlGetBudget, []any{t.Installation}, &stored, &used)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -204,7 +204,7 @@ func (c *committer) transact(f func() error) error {
 	}
 	c.lastCommit = time.Since(began)
 	if c.w.wake {
-		c.s.changes.wake()
+		c.s.changes.Wake()
 	}
 	if !c.w.note {
 		c.s.commits.Add(1)
@@ -265,7 +265,7 @@ func (c *committer) look() error {
 			c.s.structure.Add(1)
 			c.s.version.Add(1)
 			c.s.commits.Add(1)
-			c.s.changes.wake()
+			c.s.changes.Wake()
 		}
 		c.seen = v
 	}

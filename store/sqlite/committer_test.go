@@ -290,20 +290,6 @@ func TestCommitter(t *testing.T) {
 		want(t, "enabled", snap.Installations[0].Enabled, false)
 	})
 
-	t.Run("a watcher that left is not woken", func(t *testing.T) {
-		s := openTest(t, Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		changes := s.Watch(ctx)
-		cancel()
-		eventually(t, "the watcher's leaving", func() bool {
-			s.changes.mu.Lock()
-			defer s.changes.mu.Unlock()
-			return len(s.changes.watchers) == 0
-		})
-		grant(t, s, "i")
-		want(t, "woken", len(changes), 0)
-	})
-
 	t.Run("a store lives in a bubble, by its clock", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, err := Shared(t.Context(), t.TempDir()+"/x.db", Options{ReserveBytes: -1})

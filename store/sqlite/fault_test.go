@@ -9,6 +9,7 @@ import (
 
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/store/internal/record"
 )
 
 func TestFaults(t *testing.T) {
@@ -43,7 +44,7 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	t.Run("what is not SQLite's stays what it is", func(t *testing.T) {
-		for _, err := range []error{nil, context.Canceled, engine.ErrFenced, noInstallation("i")} {
+		for _, err := range []error{nil, context.Canceled, engine.ErrFenced, record.NoInstallation("i")} {
 			want(t, "error", classify("x", err), err)
 		}
 	})

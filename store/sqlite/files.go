@@ -58,3 +58,12 @@ func (s *Store) CheckFiles() error {
 
 // Full reports whether the disk was full and no Probe has succeeded since.
 func (s *Store) Full() bool { return s.full.Load() }
+
+// sizeOf is the size of the file at path in bytes; 0 = there is none.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

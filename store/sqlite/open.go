@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"leasehold/internal/fault"
+	"leasehold/store/internal/record"
 )
 
 // Open opens the database at path for this process alone, making it first when
@@ -122,9 +123,10 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 			return err
 		}
 	}
-	if s.db, err = openReads(s.path); err != nil {
+	if err := s.open(); err != nil {
 		return err
 	}
+	s.Writes = record.Through(s.Reads, s.change)
 	if s.keep, err = keepOpen(ctx, s.db); err != nil {
 		return err
 	}

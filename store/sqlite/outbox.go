@@ -9,6 +9,7 @@ import (
 
 	"leasehold/delivery"
 	"leasehold/internal/eventid"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -47,7 +48,7 @@ func (r *reads) Pending(ctx context.Context, lease string, afterSeq int64, after
 		if err != nil {
 			return nil, err
 		}
-		d.NextAttempt, d.AcceptedAt, d.Replay = fromMillis(next), fromMillis(accepted), replay != 0
+		d.NextAttempt, d.AcceptedAt, d.Replay = record.Time(next), record.Time(accepted), replay != 0
 		items = append(items, d)
 	}
 	return items, rows.Err()
@@ -80,7 +81,7 @@ func scanEvents(rows *sql.Rows, events []delivery.Event) ([]delivery.Event, erro
 		if err := rows.Scan(&e.Seq, &e.Installation, &e.ChannelType, &labels, &accepted, &e.Body); err != nil {
 			return nil, err
 		}
-		e.ID, e.AcceptedAt = eventid.Event(e.Seq), fromMillis(accepted)
+		e.ID, e.AcceptedAt = eventid.Event(e.Seq), record.Time(accepted)
 		if labels != "{}" {
 			if err := json.Unmarshal([]byte(labels), &e.Labels); err != nil {
 				return nil, fmt.Errorf("labels of %s: %w", e.Installation, err)

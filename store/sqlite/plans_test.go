@@ -13,6 +13,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/delivery/outbound"
+	"leasehold/store/internal/record"
 )
 
 // walk are the lists that walk a whole table, newest first, until a page is full: an
@@ -36,7 +37,7 @@ func TestEveryPlan(t *testing.T) {
 	must(t, s.c.outside(t.Context(), func(w *writer) error { _, err := w.exec(sqlMarkTable); return err }))
 	all, built := statements(t)
 	slices.Sort(built)
-	want(t, "functions that put a statement together", strings.Join(built, " "), "deliveryQuery messageQuery")
+	want(t, "functions that put a statement together", strings.Join(built, " "), "Deliveries Messages")
 	maps.Copy(all, deliveryQueries(t))
 	maps.Copy(all, messageQueries(t))
 	for name, query := range all {
@@ -91,13 +92,13 @@ func repeated(plan []step, s step) bool {
 	return false
 }
 
-// deliveryQueries are those that deliveryQuery makes, by what is asked for.
+// deliveryQueries are those that Dialect.Deliveries makes, by what is asked for.
 func deliveryQueries(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, state := range []string{"", " pending", " delivered", " dead", " dropped"} {
 		for more, q := range map[string]admin.DeliveryQuery{"": {}, " before": {Before: 1}, " installation": {Installation: "i"}, " target": {Target: "t"}} {
 			q.State = strings.TrimSpace(state)
-			query, _, err := deliveryQuery(q)
+			query, _, err := dialect("").Deliveries(q)
 			must(t, err)
 			all["deliveries"+state+more+":"] = query
 		}
@@ -105,13 +106,13 @@ func deliveryQueries(t *testing.T) map[string]string {
 	return all
 }
 
-// messageQueries are those that messageQuery makes, by what is asked for.
+// messageQueries are those that Dialect.Messages makes, by what is asked for.
 func messageQueries(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, state := range append([]string{""}, outbound.States...) {
 		for more, q := range map[string]admin.MessageQuery{"": {}, " before": {Before: 1}, " installation": {Installation: "i"}} {
 			q.State = state
-			query, _, err := messageQuery(q)
+			query, _, err := dialect("").Messages(q)
 			must(t, err)
 			all[strings.TrimSpace("messages "+state)+more+":"] = query
 		}
@@ -180,12 +181,13 @@ func TestStatistics(t *testing.T) {
 		must(t, s.Close())
 		s = openAt(t, path, Options{})
 		want(t, "tables of statistics", statisticsOf(t, s), 0)
+		all, _ := statements(t)
 		const scan = "SCAN e USING" // how statistics of one event have it find its delivery's
-		if plan := fmt.Sprint(planOf(t, s, sqlByWebhook)); strings.Contains(plan, scan) {
+		if plan := fmt.Sprint(planOf(t, s, all["sqlByWebhook"])); strings.Contains(plan, scan) {
 			t.Errorf("got the reader's plan %s, want no scan", plan)
 		}
 		must(t, s.c.outside(t.Context(), func(w *writer) error {
-			return w.each("EXPLAIN QUERY PLAN "+sqlByWebhook, []any{1, ""}, func(rows *sql.Rows) error {
+			return w.each("EXPLAIN QUERY PLAN "+all["sqlByWebhook"], []any{1, ""}, func(rows *sql.Rows) error {
 				var id, parent, unused int
 				var detail string
 				err := rows.Scan(&id, &parent, &unused, &detail)
@@ -206,6 +208,7 @@ func statisticsOf(t *testing.T, s *Store) (n int) {
 
 func TestPlans(t *testing.T) {
 	s := openTest(t, Options{})
+	all, _ := statements(t)
 	for what, c := range map[string]struct {
 		query     string
 		args      []any
@@ -214,19 +217,19 @@ func TestPlans(t *testing.T) {
 		"what waits":              {sqlPending, []any{"i", 0, "", 100}, "USING INDEX delivery_pending (lease_id=? AND ", "TEMP B-TREE"},
 		"dead ones of one":        {deliveryQueries(t)["deliveries dead installation:"], []any{"i", 50}, "SCAN d USING INDEX delivery_dead", "TEMP B-TREE"},
 		"backlogs":                {sqlBacklogs, nil, "SCAN delivery USING COVERING INDEX delivery_pending", "SCAN event"},
-		"a backlog":               {sqlBacklog, []any{"i"}, "USING COVERING INDEX delivery_pending (lease_id=?)", "SCAN event"},
-		"waiting deliveries":      {sqlCountWaiting, nil, "USING COVERING INDEX delivery_pending", "TEMP B-TREE"},
+		"a backlog":               {all["sqlBacklog"], []any{"i"}, "USING COVERING INDEX delivery_pending (lease_id=?)", "SCAN event"},
+		"waiting deliveries":      {sqlCountPending, nil, "USING COVERING INDEX delivery_pending", "TEMP B-TREE"},
 		"dead letters":            {sqlCountDead, nil, "USING COVERING INDEX delivery_dead", "TEMP B-TREE"},
 		"old events":              {sqlOldEvents, []any{0, 0, 0, 10}, "SEARCH e USING INTEGER PRIMARY KEY (rowid>?)", "TEMP B-TREE"},
-		"events after one":        {eventColumns + ` FROM event WHERE seq > $1 ORDER BY seq`, []any{1}, "INTEGER PRIMARY KEY (rowid>?)", "TEMP B-TREE"},
-		"a delivery by its id":    {sqlByWebhook, []any{1, ""}, "USING PRIMARY KEY (event_seq=?)", "SCAN"},
-		"the account's other row": {sqlTwin, []any{"t", "i", "x"}, "USING INDEX installation_identity (type=? AND identity=?)", "SCAN"},
-		"whether somebody rides":  {sqlCarries, []any{"i"}, "installation_via (via=?)", "SCAN installation USING INDEX"},
+		"events after one":        {record.EventColumns + ` FROM event WHERE seq > $1 ORDER BY seq`, []any{1}, "INTEGER PRIMARY KEY (rowid>?)", "TEMP B-TREE"},
+		"a delivery by its id":    {all["sqlByWebhook"], []any{1, ""}, "USING PRIMARY KEY (event_seq=?)", "SCAN"},
+		"the account's other row": {all["sqlTwin"], []any{"t", "i", "x"}, "USING INDEX installation_identity (type=? AND identity=?)", "SCAN"},
+		"whether somebody rides":  {all["sqlCarries"], []any{"i"}, "installation_via (via=?)", "SCAN installation USING INDEX"},
 	} {
 		t.Run("a question does not read the whole table: "+what, func(t *testing.T) {
-			all := fmt.Sprint(planOf(t, s, c.query, c.args...))
-			if !strings.Contains(all, c.want) || strings.Contains(all, c.not) {
-				t.Errorf("got the plan\n%s\nwant %q and no %q", all, c.want, c.not)
+			plan := fmt.Sprint(planOf(t, s, c.query, c.args...))
+			if !strings.Contains(plan, c.want) || strings.Contains(plan, c.not) {
+				t.Errorf("got the plan\n%s\nwant %q and no %q", plan, c.want, c.not)
 			}
 		})
 	}

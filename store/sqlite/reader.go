@@ -9,12 +9,16 @@ import (
 	"leasehold/admin"
 	"leasehold/delivery/outbound"
 	"leasehold/internal/fault"
+	"leasehold/store/internal/record"
 )
 
 // Reader is a database that another process writes. It answers every question of
 // admin.Store; what would change something is refused with fault.Busy and the
 // words of a *LockedError.
-type Reader struct{ *reads }
+type Reader struct {
+	*reads
+	*record.Writes
+}
 
 var _ admin.Store = (*Reader)(nil)
 
@@ -36,11 +40,12 @@ func OpenReader(ctx context.Context, path string, o Options) (*Reader, error) {
 	if _, err := readHeader(path); err != nil {
 		return nil, failed("open the store for reading", err)
 	}
-	r := &Reader{&reads{path: path}}
+	r := &Reader{reads: &reads{path: path}}
 	r.kind = func(err error) error { return classify(path, err) }
-	if r.db, err = openReads(path); err != nil {
+	if err := r.open(); err != nil {
 		return nil, failed("open the store for reading", classify(path, err))
 	}
+	r.Writes = record.Through(r.Reads, func(context.Context, func(context.Context, record.Tx) error) error { return r.refuse() })
 	if err := r.check(ctx); err != nil {
 		return nil, errors.Join(failed("open the store for reading", classify(path, err)), r.db.Close())
 	}
@@ -73,22 +78,6 @@ func (r *Reader) Close() error { return failed("close the store", r.db.Close()) 
 
 func (r *Reader) refuse() error {
 	return fault.Wrap(fault.Busy, &LockedError{Path: r.path, Owner: readOwner(r.path)})
-}
-
-// PutInstallation is refused.
-func (r *Reader) PutInstallation(context.Context, admin.Installation, int64) (admin.Installation, error) {
-	return admin.Installation{}, r.refuse()
-}
-
-// SetEnabled is refused.
-func (r *Reader) SetEnabled(context.Context, string, bool) error { return r.refuse() }
-
-// RemoveInstallation is refused.
-func (r *Reader) RemoveInstallation(context.Context, string) error { return r.refuse() }
-
-// Reconcile is refused.
-func (r *Reader) Reconcile(context.Context, []admin.Installation) (added, changed, removed []string, err error) {
-	return nil, nil, nil, r.refuse()
 }
 
 // ReplayDeliveries is refused.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -59,7 +60,7 @@ func (s *Store) OpenSession(ctx context.Context, r engine.SessionRequest) (engin
 		if err == nil {
 			_, err = w.exec(sqlStaysDrained, r.ID)
 		}
-		out.Now = fromMillis(w.now)
+		out.Now = record.Time(w.now)
 		w.bump = true
 		return err
 	})
@@ -109,7 +110,7 @@ func (s *Store) RenewSession(ctx context.Context, id string, ttl time.Duration) 
 		if errors.Is(err, sql.ErrNoRows) {
 			return s.whyGone(w, id)
 		}
-		out.Now = fromMillis(w.now)
+		out.Now = record.Time(w.now)
 		return err
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,17 +13,19 @@ import (
 
 var isStatement = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s`)
 
-// statements reads the package's own source: each constant and each literal that is
-// a whole statement, by its name or its words, and the functions that put one
-// together while they run.
+// statements reads the package's own source, and that of what it has in common with
+// other databases: each constant and each literal that is a whole statement, by its
+// name or its words, and the functions that put one together while they run.
 func statements(t *testing.T) (all map[string]string, built []string) {
-	files, err := os.ReadDir(".")
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	common, err := filepath.Glob("../internal/record/*.go")
 	must(t, err)
 	s := source{consts: map[string]ast.Expr{}, parts: map[string]bool{}, all: map[string]string{}}
 	var decls []ast.Decl
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".go") && !strings.HasSuffix(f.Name(), "_test.go") {
-			file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0)
+	for _, name := range append(files, common...) {
+		if !strings.HasSuffix(name, "_test.go") {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 			must(t, err)
 			decls = append(decls, file.Decls...)
 		}
@@ -120,8 +122,11 @@ func (s *source) mark(e ast.Expr) string {
 		return text
 	}
 	for _, side := range []ast.Expr{sum.X, sum.Y} {
-		if id, ok := side.(*ast.Ident); ok {
-			s.parts[id.Name] = true
+		switch side := side.(type) {
+		case *ast.Ident:
+			s.parts[side.Name] = true
+		case *ast.SelectorExpr:
+			s.parts[side.Sel.Name] = true
 		}
 	}
 	s.mark(sum.Y)
@@ -138,6 +143,8 @@ func (s *source) text(e ast.Expr) (string, bool) {
 		if is, ok := s.consts[e.Name]; ok {
 			return s.text(is)
 		}
+	case *ast.SelectorExpr:
+		return s.text(e.Sel)
 	case *ast.BinaryExpr:
 		x, ok := s.text(e.X)
 		y, too := s.text(e.Y)

@@ -26,6 +26,8 @@ import (
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/store/internal/hub"
+	"leasehold/store/internal/record"
 	"leasehold/store/maintenance"
 )
 
@@ -55,12 +57,13 @@ type Options struct {
 // Store is an open database. All its methods are safe for concurrent use.
 type Store struct {
 	*reads
-	opt  Options
-	log  *slog.Logger
-	lock *fileLock // nil: opened by Shared
-	keep *sql.Conn // open as long as the store is
-	c    *committer
-	last *sql.DB // closed after all the others; nil when they may fold the log in
+	*record.Writes // by people, that are alike in every database
+	opt            Options
+	log            *slog.Logger
+	lock           *fileLock // nil: opened by Shared
+	keep           *sql.Conn // open as long as the store is
+	c              *committer
+	last           *sql.DB // closed after all the others; nil when they may fold the log in
 
 	version   atomic.Int64                          // grows with whatever List shows
 	structure atomic.Int64                          // grows with installations, leases and sessions
@@ -70,7 +73,7 @@ type Store struct {
 	nextCheck atomic.Int64                          // when the whole file is read again, in ms
 	retention atomic.Pointer[maintenance.Retention] // as the sweeper was last told
 	audit     auditor
-	changes   hub
+	changes   hub.Hub
 	closed    atomic.Bool
 	instances sync.Map // instance id by session id, of those opened here
 
@@ -97,7 +100,7 @@ var (
 // shows and that did not come from a lease's own holder: an installation was
 // written, a lease was freed, another program wrote. Values are coalesced: one
 // means look, whatever happened. It ends with ctx and is never closed.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.changes.watch(ctx) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.changes.Watch(ctx) }
 
 func (s *Store) millis() int64 { return s.opt.Now().UnixMilli() }
 

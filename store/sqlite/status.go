@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 // A state that is what was stored already writes nothing.
@@ -59,8 +60,8 @@ func (i *status) apply(g *group) error {
 		if id == "" {
 			id = s.Term.Installation
 		}
-		_, err = g.w.exec(sqlStatus, id, s.Term.Epoch, string(l.State), l.Reason, l.Detail, toMillis(l.Since),
-			l.Attempts, toMillis(l.NextAttempt), toMillis(l.LastReady), toMillis(l.LastEvent))
+		_, err = g.w.exec(sqlStatus, id, s.Term.Epoch, string(l.State), l.Reason, l.Detail, record.Millis(l.Since),
+			l.Attempts, record.Millis(l.NextAttempt), record.Millis(l.LastReady), record.Millis(l.LastEvent))
 		if err != nil {
 			return err
 		}

@@ -1,22 +1,23 @@
-package postgres
+package record
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5"
+	"fmt"
 
 	"leasehold/admin"
 	"leasehold/internal/fault"
 )
 
+const sqlFileRows = `SELECT id FROM installation WHERE source = 'file' AND NOT removed`
+
 // Reconcile implements admin.Store. Where nothing differs, nothing is written.
-func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added, changed, removed []string, err error) {
+func (w *Writes) Reconcile(ctx context.Context, want []admin.Installation) (added, changed, removed []string, err error) {
 	rows := make([]row, 0, len(want))
 	named := make(map[string]bool, len(want))
 	for _, i := range want {
 		r, err := newRow(i, "file")
 		if err != nil {
-			return nil, nil, nil, failed("apply the configured installations", err)
+			return nil, nil, nil, fmt.Errorf("apply the configured installations: %w", err)
 		}
 		if named[r.id] {
 			return nil, nil, nil, fault.Errorf(fault.Invalid, "apply the configured installations: there are two of id %s", r.id)
@@ -24,9 +25,13 @@ func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added
 		named[r.id] = true
 		rows = append(rows, r)
 	}
-	d, err := change(ctx, s, func(ctx context.Context, c *changing) (differences, error) { return c.reconcile(ctx, rows, named) })
+	var d differences
+	err = w.change(ctx, func(ctx context.Context, tx Tx) (err error) {
+		d, err = w.reconcile(ctx, tx, rows, named)
+		return err
+	})
 	if err != nil {
-		return nil, nil, nil, failed("apply the configured installations", err)
+		return nil, nil, nil, fmt.Errorf("apply the configured installations: %w", err)
 	}
 	return d.added, d.changed, d.removed, nil
 }
@@ -34,9 +39,11 @@ func (s *Store) Reconcile(ctx context.Context, want []admin.Installation) (added
 // differences are the ids of rows by what was done to them.
 type differences struct{ added, changed, removed []string }
 
-func (c *changing) reconcile(ctx context.Context, rows []row, named map[string]bool) (d differences, err error) {
+func (d *differences) none() bool { return len(d.added)+len(d.changed)+len(d.removed) == 0 }
+
+func (w *Writes) reconcile(ctx context.Context, tx Tx, rows []row, named map[string]bool) (d differences, err error) {
 	for _, r := range rows {
-		old, exists, err := c.row(ctx, r.id)
+		old, exists, err := getRow(ctx, tx, r.id)
 		switch {
 		case err != nil:
 			return d, err
@@ -49,37 +56,31 @@ func (c *changing) reconcile(ctx context.Context, rows []row, named map[string]b
 		default:
 			d.added = append(d.added, r.id)
 		}
-		if err := c.put(ctx, r, old, exists); err != nil {
+		if err := w.put(ctx, tx, r, old, exists); err != nil {
 			return d, err
 		}
 	}
-	if d.removed, err = c.removeUnlisted(ctx, named); err != nil || c.wake == "" {
+	if d.removed, err = removeUnlisted(ctx, tx, named); err != nil || d.none() {
 		return d, err
 	}
-	return d, c.consistent(ctx, rows...)
+	return d, consistent(ctx, tx, rows...)
 }
 
 // removeUnlisted removes the rows of the file that it does not name any more.
-func (c *changing) removeUnlisted(ctx context.Context, named map[string]bool) (removed []string, err error) {
-	rows, err := c.conn.Query(ctx, sqlFileRows)
+func removeUnlisted(ctx context.Context, tx Tx, named map[string]bool) (removed []string, err error) {
+	all, err := tx.Column(ctx, sqlFileRows)
 	if err != nil {
 		return nil, err
 	}
-	var id string
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-		if !named[id] {
-			removed = append(removed, id)
+	for _, id := range all {
+		if named[id] {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range removed {
-		if _, err := c.exec(ctx, sqlRemoveRow, id, c.now); err != nil {
+		if _, err := tx.Exec(ctx, sqlRemoveRow, id, true, tx.Now()); err != nil {
 			return nil, err
 		}
-		c.wake = "installation"
+		tx.Wake("installation")
+		removed = append(removed, id)
 	}
 	return removed, nil
 }

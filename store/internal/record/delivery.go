@@ -1,4 +1,4 @@
-package postgres
+package record
 
 import (
 	"context"
@@ -11,20 +11,17 @@ import (
 	"leasehold/internal/fault"
 )
 
+// What a statement for a DeliveryRow begins with; an index may be named between the two.
 const (
-	deliveryColumns = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id
+	DeliveryColumns = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id
   FROM delivery d `
-	deliveryJoin = `JOIN event e ON e.seq = d.event_seq`
-	sqlByWebhook = deliveryColumns + deliveryJoin + ` WHERE d.event_seq = $1 AND d.webhook_id = $2`
-	// Locked in the order of events, whatever the order of ids.
-	sqlDrop = `WITH d AS MATERIALIZED (SELECT d.event_seq, d.target FROM delivery d
-  JOIN unnest($1::bigint[], $2::text[]) AS w(seq, id) ON d.event_seq = w.seq AND d.webhook_id = w.id
- WHERE d.state IN (0, 2) ORDER BY d.event_seq, d.target FOR UPDATE OF d)
-UPDATE delivery u SET state = 3, ended_at = leasehold_now()
-  FROM d WHERE u.event_seq = d.event_seq AND u.target = d.target AND u.state IN (0, 2)`
+	DeliveryJoin = `JOIN event e ON e.seq = d.event_seq`
 )
 
-type deliveryRow struct {
+const sqlByWebhook = DeliveryColumns + DeliveryJoin + ` WHERE d.event_seq = $1 AND d.webhook_id = $2`
+
+// DeliveryRow is a line of DeliveryColumns.
+type DeliveryRow struct {
 	EventSeq       int64 `db:"event_seq"`
 	Target         string
 	LeaseID        string `db:"lease_id"`
@@ -38,7 +35,8 @@ type deliveryRow struct {
 	InstallationID string `db:"installation_id"`
 }
 
-func (d *deliveryRow) delivery() admin.Delivery {
+// Delivery is d for people: with the times that mean something in its state.
+func (d *DeliveryRow) Delivery() admin.Delivery {
 	out := admin.Delivery{
 		ID: d.WebhookID, EventSeq: d.EventSeq, EventID: eventid.Event(d.EventSeq), Installation: d.InstallationID, Target: d.Target,
 		State: delivery.State(d.State).String(), Attempts: d.Attempts, LastError: d.LastError,
@@ -46,11 +44,11 @@ func (d *deliveryRow) delivery() admin.Delivery {
 	}
 	switch delivery.State(d.State) {
 	case delivery.Pending:
-		out.NextAttempt = fromMillis(d.NextAttempt)
+		out.NextAttempt = Time(d.NextAttempt)
 	case delivery.Delivered:
-		out.DeliveredAt = fromMillis(d.EndedAt)
+		out.DeliveredAt = Time(d.EndedAt)
 	case delivery.Dead, delivery.Dropped:
-		out.GivenUpAt = fromMillis(d.EndedAt)
+		out.GivenUpAt = Time(d.EndedAt)
 	}
 	return out
 }
@@ -65,8 +63,10 @@ func stateOf(name string) (delivery.State, error) {
 	return 0, fault.Errorf(fault.Invalid, "no delivery is in the state %q; there are pending, delivered, dead and dropped", name)
 }
 
-// deliveryQuery writes the statement for q.
-func deliveryQuery(q admin.DeliveryQuery) (string, []any, error) {
+// Deliveries writes the statement for q. A state is written as a number: a parameter
+// would hide the index of those.
+func (d *Dialect) Deliveries(q admin.DeliveryQuery) (string, []any, error) {
+	var index string
 	var where []string
 	var args []any
 	and := func(column, operator string, value any) {
@@ -78,7 +78,8 @@ func deliveryQuery(q admin.DeliveryQuery) (string, []any, error) {
 		if err != nil {
 			return "", nil, err
 		}
-		where = append(where, fmt.Sprintf("d.state = %d", state)) // a parameter would hide the index of those
+		index = d.DeliveryIndex[state]
+		where = append(where, fmt.Sprintf("d.state = %d", state))
 	}
 	if q.Installation != "" {
 		and("e.installation_id", "=", q.Installation)
@@ -89,7 +90,7 @@ func deliveryQuery(q admin.DeliveryQuery) (string, []any, error) {
 	if q.Before > 0 {
 		and("d.event_seq", "<", q.Before)
 	}
-	query := deliveryColumns + deliveryJoin
+	query := DeliveryColumns + index + DeliveryJoin
 	if len(where) > 0 {
 		query += " WHERE " + strings.Join(where, " AND ")
 	}
@@ -98,61 +99,38 @@ func deliveryQuery(q admin.DeliveryQuery) (string, []any, error) {
 }
 
 // Deliveries implements admin.Store. An unknown state is fault.Invalid.
-func (r *reads) Deliveries(ctx context.Context, q admin.DeliveryQuery) ([]admin.Delivery, error) {
-	query, args, err := deliveryQuery(q)
+func (r *Reads) Deliveries(ctx context.Context, q admin.DeliveryQuery) ([]admin.Delivery, error) {
+	query, args, err := r.d.Deliveries(q)
 	if err != nil {
 		return nil, err
 	}
-	var rows []deliveryRow
+	var rows []DeliveryRow
 	if err := r.db.SelectContext(ctx, &rows, query, args...); err != nil {
-		return nil, failed("list deliveries", r.kind(err))
+		return nil, fmt.Errorf("list deliveries: %w", r.kind(err))
 	}
 	all := make([]admin.Delivery, 0, len(rows))
 	for i := range rows {
-		all = append(all, rows[i].delivery())
+		all = append(all, rows[i].Delivery())
 	}
 	return all, nil
 }
 
 // Delivery implements admin.Store.
-func (r *reads) Delivery(ctx context.Context, id string) (admin.Delivery, error) {
+func (r *Reads) Delivery(ctx context.Context, id string) (admin.Delivery, error) {
 	seq, ok := eventid.WebhookSeq(id)
 	if !ok {
 		return admin.Delivery{}, noDelivery(id)
 	}
-	var rows []deliveryRow
+	var rows []DeliveryRow
 	if err := r.db.SelectContext(ctx, &rows, sqlByWebhook, seq, id); err != nil {
-		return admin.Delivery{}, failed("read delivery "+id, r.kind(err))
+		return admin.Delivery{}, fmt.Errorf("read delivery %s: %w", id, r.kind(err))
 	}
 	if len(rows) == 0 {
 		return admin.Delivery{}, noDelivery(id)
 	}
-	return rows[0].delivery(), nil
+	return rows[0].Delivery(), nil
 }
 
 func noDelivery(id string) error {
 	return fault.Errorf(fault.NotFound, "there is no delivery %s: it may be past its retention", id)
-}
-
-// numbered are the webhook ids that could be ones, with their events.
-func numbered(ids []string) (seqs []int64, known []string) {
-	for _, id := range ids {
-		if seq, ok := eventid.WebhookSeq(id); ok {
-			seqs, known = append(seqs, seq), append(known, id)
-		}
-	}
-	return seqs, known
-}
-
-// DropDeliveries implements admin.Store.
-func (s *Store) DropDeliveries(ctx context.Context, ids []string) (int, error) {
-	seqs, known := numbered(ids)
-	dropped, err := change(ctx, s, func(ctx context.Context, c *changing) (int64, error) {
-		n, err := c.exec(ctx, sqlDrop, seqs, known)
-		if n > 0 {
-			c.wake = "delivery"
-		}
-		return n, err
-	})
-	return int(dropped), failed("drop deliveries", err)
 }

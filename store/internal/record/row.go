@@ -1,4 +1,4 @@
-package postgres
+package record
 
 import (
 	"context"
@@ -15,17 +15,15 @@ const (
 	sqlPutRow = `INSERT INTO installation(id, type, via, config, labels, targets, fingerprint, identity, enabled, source, revision, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
 ON CONFLICT (id) DO UPDATE SET type = excluded.type, via = excluded.via, config = excluded.config, labels = excluded.labels, targets = excluded.targets,
-       fingerprint = excluded.fingerprint, identity = excluded.identity, enabled = excluded.enabled, removed = false, source = excluded.source,
+       fingerprint = excluded.fingerprint, identity = excluded.identity, enabled = excluded.enabled, removed = excluded.removed, source = excluded.source,
        revision = excluded.revision, updated_at = excluded.updated_at`
 	sqlEnableRow  = `UPDATE installation SET enabled = $2, revision = revision + 1, updated_at = $3 WHERE id = $1`
-	sqlRemoveRow  = `UPDATE installation SET removed = true, revision = revision + 1, updated_at = $2 WHERE id = $1`
-	sqlFileRows   = `SELECT id FROM installation WHERE source = 'file' AND NOT removed`
+	sqlRemoveRow  = `UPDATE installation SET removed = $2, revision = revision + 1, updated_at = $3 WHERE id = $1`
 	sqlAddLease   = `INSERT INTO lease(id) VALUES ($1) ON CONFLICT (id) DO NOTHING`
 	sqlResetLease = `UPDATE lease SET fails = 0, not_before = 0 WHERE id = $1`
 	// What waits goes with an installation to its new carrier.
 	sqlMoveBacklog = `UPDATE delivery SET lease_id = $3 WHERE state = 0 AND lease_id = $2
    AND event_seq IN (SELECT seq FROM event WHERE installation_id = $1)`
-	sqlMoveMessages = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
 
 	sqlTwin    = `SELECT id FROM installation WHERE type = $1 AND identity = $2 AND identity <> '' AND id <> $3 AND enabled AND NOT removed LIMIT 1`
 	sqlCarrier = `SELECT 1 FROM installation WHERE id = $1 AND via = '' AND NOT removed`
@@ -97,24 +95,24 @@ func newRow(i admin.Installation, source string) (row, error) {
 	return r, nil
 }
 
-// row reads a row, a removed one too; false: there is none.
-func (c *changing) row(ctx context.Context, id string) (row, bool, error) {
+// getRow reads a row, a removed one too; false: there is none.
+func getRow(ctx context.Context, tx Tx, id string) (row, bool, error) {
 	r := row{id: id}
-	exists, err := c.get(ctx, sqlGetRow, []any{id}, &r.typ, &r.via, &r.config, &r.labels, &r.targets, &r.fingerprint, &r.identity,
+	exists, err := tx.Get(ctx, sqlGetRow, []any{id}, &r.typ, &r.via, &r.config, &r.labels, &r.targets, &r.fingerprint, &r.identity,
 		&r.enabled, &r.removed, &r.source, &r.revision)
 	return r, exists, err
 }
 
 // put writes r over old, with its lease and what follows from the change.
-func (c *changing) put(ctx context.Context, r row, old row, exists bool) error {
+func (w *Writes) put(ctx context.Context, tx Tx, r row, old row, exists bool) error {
 	r.revision = old.revision + 1
-	_, err := c.exec(ctx, sqlPutRow, r.id, r.typ, r.via, r.config, r.labels, r.targets, r.fingerprint, r.identity, r.enabled, r.source, r.revision, c.now)
+	_, err := tx.Exec(ctx, sqlPutRow, r.id, r.typ, r.via, r.config, r.labels, r.targets, r.fingerprint, r.identity, r.enabled, r.source, r.revision, tx.Now())
 	if err != nil {
 		return err
 	}
-	c.wake = "installation"
+	tx.Wake("installation")
 	if r.via == "" {
-		if _, err := c.exec(ctx, sqlAddLease, r.id); err != nil {
+		if _, err := tx.Exec(ctx, sqlAddLease, r.id); err != nil {
 			return err
 		}
 	}
@@ -122,14 +120,14 @@ func (c *changing) put(ctx context.Context, r row, old row, exists bool) error {
 		return nil
 	}
 	if old.lease() != r.lease() {
-		for _, query := range []string{sqlMoveBacklog, sqlMoveMessages} {
-			if _, err := c.exec(ctx, query, r.id, old.lease(), r.lease()); err != nil {
+		for _, query := range []string{sqlMoveBacklog, w.reads.d.MoveMessages} {
+			if _, err := tx.Exec(ctx, query, r.id, old.lease(), r.lease()); err != nil {
 				return err
 			}
 		}
 	}
 	if r.via == "" && old.fingerprint != r.fingerprint {
-		if _, err := c.exec(ctx, sqlResetLease, r.id); err != nil {
+		if _, err := tx.Exec(ctx, sqlResetLease, r.id); err != nil {
 			return err
 		}
 	}
@@ -138,11 +136,11 @@ func (c *changing) put(ctx context.Context, r row, old row, exists bool) error {
 
 // consistent checks what must hold between the rows that were put and others, at
 // the end of a change: two accounts may be swapped in one.
-func (c *changing) consistent(ctx context.Context, put ...row) error {
+func consistent(ctx context.Context, tx Tx, put ...row) error {
 	for _, r := range put {
 		if r.enabled && r.identity != "" {
 			var twin string
-			taken, err := c.get(ctx, sqlTwin, []any{r.typ, r.identity, r.id}, &twin)
+			taken, err := tx.Get(ctx, sqlTwin, []any{r.typ, r.identity, r.id}, &twin)
 			if err != nil {
 				return err
 			}
@@ -154,7 +152,7 @@ func (c *changing) consistent(ctx context.Context, put ...row) error {
 			continue
 		}
 		var one int
-		carried, err := c.get(ctx, sqlCarrier, []any{r.via}, &one)
+		carried, err := tx.Get(ctx, sqlCarrier, []any{r.via}, &one)
 		if err != nil {
 			return err
 		}
@@ -165,77 +163,7 @@ func (c *changing) consistent(ctx context.Context, put ...row) error {
 	return nil
 }
 
-func noInstallation(id string) error {
+// NoInstallation is the error of an id that no row has.
+func NoInstallation(id string) error {
 	return fault.Errorf(fault.NotFound, "there is no installation %s", id)
-}
-
-// PutInstallation implements admin.Store. A removed row comes back with a new
-// revision, and with the position of its stream if it is the same account.
-func (s *Store) PutInstallation(ctx context.Context, i admin.Installation, revision int64) (admin.Installation, error) {
-	r, err := newRow(i, i.Source)
-	if err != nil {
-		return admin.Installation{}, err
-	}
-	_, err = change(ctx, s, func(ctx context.Context, c *changing) (bool, error) {
-		old, exists, err := c.row(ctx, r.id)
-		if err != nil {
-			return false, err
-		}
-		there := exists && !old.removed
-		switch {
-		case revision == 0 && there:
-			return false, fault.Errorf(fault.Conflict, "there is an installation %s already", r.id)
-		case revision != 0 && !there:
-			return false, noInstallation(r.id)
-		case revision != 0 && old.revision != revision:
-			return false, fault.Errorf(fault.Conflict, "installation %s was changed meanwhile: it has revision %d, not %d", r.id, old.revision, revision)
-		}
-		if err := c.put(ctx, r, old, exists); err != nil {
-			return false, err
-		}
-		return true, c.consistent(ctx, r)
-	})
-	if err != nil {
-		return admin.Installation{}, failed("put installation "+r.id, err)
-	}
-	return s.Installation(ctx, r.id)
-}
-
-// SetEnabled implements admin.Store. Setting what is set already writes nothing.
-func (s *Store) SetEnabled(ctx context.Context, id string, enabled bool) error {
-	_, err := change(ctx, s, func(ctx context.Context, c *changing) (bool, error) {
-		old, exists, err := c.row(ctx, id)
-		switch {
-		case err != nil:
-			return false, err
-		case !exists || old.removed:
-			return false, noInstallation(id)
-		case old.enabled == enabled:
-			return false, nil
-		}
-		c.wake = "installation"
-		if _, err := c.exec(ctx, sqlEnableRow, id, enabled, c.now); err != nil {
-			return false, err
-		}
-		old.enabled, old.via = enabled, "" // where it rides stays as it is
-		return true, c.consistent(ctx, old)
-	})
-	return failed("enable or disable installation "+id, err)
-}
-
-// RemoveInstallation implements admin.Store.
-func (s *Store) RemoveInstallation(ctx context.Context, id string) error {
-	_, err := change(ctx, s, func(ctx context.Context, c *changing) (bool, error) {
-		old, exists, err := c.row(ctx, id)
-		switch {
-		case err != nil:
-			return false, err
-		case !exists || old.removed:
-			return false, noInstallation(id)
-		}
-		c.wake = "installation"
-		_, err = c.exec(ctx, sqlRemoveRow, id, c.now)
-		return true, err
-	})
-	return failed("remove installation "+id, err)
 }

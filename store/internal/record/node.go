@@ -1,7 +1,8 @@
-package postgres
+package record
 
 import (
 	"context"
+	"fmt"
 
 	"leasehold/admin"
 	"leasehold/delivery"
@@ -13,16 +14,15 @@ const (
   FROM session s ORDER BY s.name, s.session_id`
 	sqlCountLinks = `SELECT coalesce(s.state, '') AS name, count(*) AS n FROM installation i LEFT JOIN link_status s ON s.installation_id = i.id
  WHERE NOT i.removed GROUP BY 1`
-	sqlCountWaiting = `SELECT count(*) FROM delivery WHERE state = 0`
-	sqlCountDead    = `SELECT count(*) FROM delivery WHERE state = 2`
-	sqlTaskRuns     = `SELECT task, last_start, last_success, failures, last_error, result FROM task_run ORDER BY task`
-	sqlSaveTaskRun  = `INSERT INTO task_run(task, last_start, last_success, failures, last_error, result) VALUES ($1, $2, $3, $4, $5, $6)
+	sqlTaskRuns = `SELECT task, last_start, last_success, failures, last_error, result FROM task_run ORDER BY task`
+	// SaveTaskRun keeps one run for each task.
+	SaveTaskRun = `INSERT INTO task_run(task, last_start, last_success, failures, last_error, result) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (task) DO UPDATE SET last_start = excluded.last_start, last_success = excluded.last_success, failures = excluded.failures,
        last_error = excluded.last_error, result = excluded.result`
 )
 
 // Nodes implements admin.Store.
-func (r *reads) Nodes(ctx context.Context) ([]admin.Node, error) {
+func (r *Reads) Nodes(ctx context.Context) ([]admin.Node, error) {
 	var rows []struct {
 		SessionID  string `db:"session_id"`
 		InstanceID string `db:"instance_id"`
@@ -33,13 +33,13 @@ func (r *reads) Nodes(ctx context.Context) ([]admin.Node, error) {
 		Leases     int
 	}
 	if err := r.db.SelectContext(ctx, &rows, sqlNodes); err != nil {
-		return nil, failed("list nodes", r.kind(err))
+		return nil, fmt.Errorf("list nodes: %w", r.kind(err))
 	}
 	nodes := make([]admin.Node, 0, len(rows))
 	for _, n := range rows {
 		nodes = append(nodes, admin.Node{
 			Session: n.SessionID, Instance: n.InstanceID, Name: n.Name, Version: n.Version,
-			OpenedAt: fromMillis(n.OpenedAt), Draining: n.Draining, Leases: n.Leases,
+			OpenedAt: Time(n.OpenedAt), Draining: n.Draining, Leases: n.Leases,
 		})
 	}
 	return nodes, nil
@@ -47,34 +47,35 @@ func (r *reads) Nodes(ctx context.Context) ([]admin.Node, error) {
 
 // Totals implements admin.Store. An installation whose state was never stored
 // counts under "".
-func (r *reads) Totals(ctx context.Context) (admin.Totals, error) {
+func (r *Reads) Totals(ctx context.Context) (admin.Totals, error) {
 	t := admin.Totals{Links: map[string]int{}, Deliveries: map[string]int64{}}
 	var links []struct {
 		Name string
 		N    int
 	}
 	if err := r.db.SelectContext(ctx, &links, sqlCountLinks); err != nil {
-		return t, failed("count what there is", r.kind(err))
+		return t, fmt.Errorf("count what there is: %w", r.kind(err))
 	}
 	for _, l := range links {
 		t.Links[l.Name] = l.N
 		t.Installations += l.N
 	}
-	for state, query := range map[delivery.State]string{delivery.Pending: sqlCountWaiting, delivery.Dead: sqlCountDead} {
+	for state, query := range map[delivery.State]string{delivery.Pending: r.d.CountPending, delivery.Dead: r.d.CountDead} {
 		var n int64
 		if err := r.db.GetContext(ctx, &n, query); err != nil {
-			return t, failed("count what there is", r.kind(err))
+			return t, fmt.Errorf("count what there is: %w", r.kind(err))
 		}
 		t.Deliveries[state.String()] = n
 	}
-	if err := r.db.GetContext(ctx, &t.Bytes, sqlBytes); err != nil {
-		return t, failed("count what there is", r.kind(err))
+	var err error
+	if t.Bytes, err = r.d.Bytes(ctx, r.db); err != nil {
+		return t, fmt.Errorf("count what there is: %w", r.kind(err))
 	}
 	return t, nil
 }
 
 // TaskRuns implements admin.Store.
-func (r *reads) TaskRuns(ctx context.Context) ([]admin.TaskRun, error) {
+func (r *Reads) TaskRuns(ctx context.Context) ([]admin.TaskRun, error) {
 	var rows []struct {
 		Task        string
 		LastStart   int64 `db:"last_start"`
@@ -84,25 +85,14 @@ func (r *reads) TaskRuns(ctx context.Context) ([]admin.TaskRun, error) {
 		Result      string
 	}
 	if err := r.db.SelectContext(ctx, &rows, sqlTaskRuns); err != nil {
-		return nil, failed("list task runs", r.kind(err))
+		return nil, fmt.Errorf("list task runs: %w", r.kind(err))
 	}
 	runs := make([]admin.TaskRun, 0, len(rows))
 	for _, t := range rows {
 		runs = append(runs, admin.TaskRun{
-			Task: t.Task, LastStart: fromMillis(t.LastStart), LastSuccess: fromMillis(t.LastSuccess),
+			Task: t.Task, LastStart: Time(t.LastStart), LastSuccess: Time(t.LastSuccess),
 			Failures: t.Failures, LastError: t.LastError, Result: t.Result,
 		})
 	}
 	return runs, nil
-}
-
-// SaveTaskRun implements admin.Store.
-func (s *Store) SaveTaskRun(ctx context.Context, r admin.TaskRun) error {
-	_, err := write(ctx, s, func(ctx context.Context) (bool, error) {
-		return true, s.atomically(ctx, s.pool, step{
-			sql:  sqlSaveTaskRun,
-			args: []any{r.Task, toMillis(r.LastStart), toMillis(r.LastSuccess), r.Failures, plain(r.LastError), plain(r.Result)},
-		})
-	})
-	return failed("save the run of "+r.Task, err)
 }

@@ -1,0 +1,87 @@
+// Package record is what the databases have in common of the rows that people look at
+// and change: what a row holds, what it is for admin.Store, and what must hold
+// between rows when one is changed. A statement that both take stands here; where
+// they differ, each store brings its own in a Dialect.
+//
+// It opens nothing and commits nothing. A Change is the store's: it decides what a
+// transaction is, who waits for it, and who is woken afterwards.
+package record
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"leasehold/admin"
+	"leasehold/delivery"
+)
+
+// Dialect is what a database says in its own words.
+type Dialect struct {
+	// Backlogs is what waits, by lease: id, count, and when the oldest was accepted.
+	Backlogs string
+	// CountPending and CountDead count the deliveries of one state.
+	CountPending, CountDead string
+	// Journeys are the deliveries of a list of events, which is its only parameter,
+	// made by Seqs.
+	Journeys string
+	Seqs     func([]int64) (any, error)
+	// Events writes the statement for a query whose limit is set, from EventColumns.
+	Events func(admin.EventQuery) (string, []any)
+	// Replayable writes the statement for the deliveries that a query looks at: the
+	// columns of DeliveryColumns, and whether it is one of those, as chosen.
+	Replayable func(admin.ReplayQuery) (string, []any)
+	// MoveMessages gives those of installation $1 that wait under lease $2 to lease $3.
+	MoveMessages string
+
+	// DeliveryIndex stands between the deliveries of one state and the JOIN behind
+	// them; MessageIndex behind the messages that wait. "" = the planner finds it.
+	DeliveryIndex map[delivery.State]string
+	MessageIndex  string
+
+	// Bytes is the size of the database on disk.
+	Bytes func(ctx context.Context, db *sqlx.DB) (int64, error)
+}
+
+// Reads answers the questions of admin.Store. They see what was committed before the
+// call.
+type Reads struct {
+	db   *sqlx.DB
+	kind func(error) error
+	d    *Dialect
+}
+
+// Over reads db. kind gives an error of it its fault.Kind.
+func Over(db *sqlx.DB, kind func(error) error, d *Dialect) *Reads {
+	return &Reads{db: db, kind: kind, d: d}
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 500
+)
+
+// page is how many rows a list has that asks for limit.
+func page(limit int) int {
+	if limit <= 0 {
+		return defaultPage
+	}
+	return min(limit, maxPage)
+}
+
+// Millis is how a time is stored; 0 stands for no time at all.
+func Millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// Time is the time that Millis stored, in UTC.
+func Time(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

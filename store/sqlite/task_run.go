@@ -1,0 +1,18 @@
+package sqlite
+
+import (
+	"context"
+
+	"leasehold/admin"
+	"leasehold/store/internal/record"
+)
+
+// SaveTaskRun implements admin.Store.
+func (s *Store) SaveTaskRun(ctx context.Context, r admin.TaskRun) error {
+	err := s.c.do(ctx, func(w *writer) error {
+		w.note = true
+		_, err := w.exec(record.SaveTaskRun, r.Task, record.Millis(r.LastStart), record.Millis(r.LastSuccess), r.Failures, r.LastError, r.Result)
+		return err
+	})
+	return failed("save the run of "+r.Task, err)
+}
