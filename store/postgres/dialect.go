@@ -19,6 +19,7 @@ const (
 	sqlCountPending = `SELECT count(*) FROM delivery WHERE state = 0`
 	sqlCountDead    = `SELECT count(*) FROM delivery WHERE state = 2`
 	sqlJourneys     = record.DeliveryColumns + record.DeliveryJoin + ` WHERE d.event_seq = ANY($1) ORDER BY d.event_seq, d.target`
+	sqlPayloads     = record.PayloadColumns + ` WHERE e.seq = ANY($1)`
 	sqlMoveMessages = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
 	// No index knows when something ended or was accepted: the deliveries are walked
 	// in the order of their events, and each is told whether it is one of those.
@@ -32,7 +33,7 @@ const (
 
 // dialect is what is PostgreSQL's own of the statements for people.
 var dialect = &record.Dialect{
-	Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, Journeys: sqlJourneys, MoveMessages: sqlMoveMessages,
+	Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, Journeys: sqlJourneys, Payloads: sqlPayloads, MoveMessages: sqlMoveMessages,
 	Seqs:   func(seqs []int64) (any, error) { return seqs, nil },
 	Events: eventQuery,
 	Replayable: func(q admin.ReplayQuery) (string, []any) {

@@ -30,6 +30,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
+	"leasehold/store/internal/audit"
 	"leasehold/store/internal/hub"
 	"leasehold/store/internal/record"
 )
@@ -65,7 +66,7 @@ type Store struct {
 	pool           *pgxpool.Pool
 	renewals       renewals
 	writers        [writerCount]*committer
-	audit          auditor
+	audit          audit.Auditor
 	changes        hub.Hub
 
 	instances sync.Map // instance id by session id, of those opened here

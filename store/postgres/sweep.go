@@ -2,9 +2,9 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
-	"leasehold/internal/loop"
+	"leasehold/delivery/outbound"
+	"leasehold/store/internal/sweep"
 	"leasehold/store/maintenance"
 )
 
@@ -33,6 +33,21 @@ DELETE FROM event e USING old WHERE e.seq = old.seq`
 	// The lease is locked before it is asked whether somebody holds it.
 	sqlLockLease         = `SELECT 1 FROM lease WHERE id = $1 FOR UPDATE`
 	sqlSweepInstallation = `DELETE` + removedAndDone + ` AND id = $1`
+
+	// A message whose lease somebody holds is that one's to end.
+	unheld = ` AND NOT EXISTS (SELECT 1 FROM lease l JOIN session s ON s.session_id = l.owner WHERE l.id = message.lease_id)`
+	// What was being sent when its holder died may have been sent.
+	sqlStranded  = `SELECT seq FROM message WHERE state < 2 AND expires_at <= $1` + unheld + ` ORDER BY seq LIMIT $2`
+	sqlEndStrand = `UPDATE message SET state = CASE WHEN state = 0 AND NOT doubt THEN 4 ELSE 5 END, ended_at = $2,
+       last_error = CASE state WHEN 0 THEN last_error ELSE $3 END
+ WHERE seq = ANY($1::bigint[]) AND state < 2` + unheld
+
+	// In the order of their seqs, so that two sweepers do not wait for each other.
+	sqlLockMessages = `SELECT 1 FROM message WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE`
+
+	// In the order of their seqs, which is nearly that of their ages.
+	sqlOldMessages   = `SELECT seq, ended_at <> 0 AND ended_at < $2, created_at >= $2 FROM message WHERE seq > $1 ORDER BY seq LIMIT $3`
+	sqlSweepMessages = `DELETE FROM message WHERE seq = ANY($1::bigint[]) AND state >= 2`
 )
 
 // tablesOf are those with rows that belong to an installation, by their key.
@@ -41,63 +56,26 @@ var tablesOf = []string{
 	`DELETE FROM link_status WHERE installation_id = $1`, `DELETE FROM connect_budget WHERE lease_id = $1`,
 }
 
-// Sweep deletes what is past its retention, by the database's clock: events with
-// nothing that waits, their deliveries, messages that are done, and removed
-// installations whose backlog is delivered. A message whose time is over and whose
-// lease nobody holds expires. Each batch is a transaction of its own with a pause
-// behind it; a sweep beside another one, or after one that was cut short, does what
-// is left. One table that fails does not stop the others. A cycle that finds
-// nothing writes nothing.
+// Sweep implements store.Store, by the database's clock; see sweep.Sweeper.
 func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
-	r = r.Defaults()
-	var swept maintenance.Swept
-	err := errors.Join(
-		failed("sweep events", s.sweepEvents(ctx, r, &swept)),
-		failed("sweep installations", s.sweepInstallations(ctx, r, &swept)),
-		failed("sweep messages", s.sweepMessages(ctx, r, &swept)),
-	)
-	return swept, err
+	w := sweep.Sweeper{
+		DB: s.db, Kind: s.kind, Now: s.now,
+		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
+		Events: s.deleteEvents,
+		Installations: func(ctx context.Context, ids []string) (int, error) {
+			return change(ctx, s, func(ctx context.Context, c *changing) (int, error) { return c.sweep(ctx, ids) })
+		},
+		Messages: func(ctx context.Context, seqs []int64) (int, error) {
+			return s.changeMessages(ctx, sqlSweepMessages, seqs)
+		},
+		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
+			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
+		},
+	}
+	return w.Sweep(ctx, r) //nolint:wrapcheck // it says what was being swept
 }
 
-func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
-	if r.Events <= 0 {
-		return nil
-	}
-	now, err := s.now(ctx)
-	if err != nil {
-		return err
-	}
-	dead := int64(0)
-	if r.Dead > 0 {
-		dead = now - r.Dead.Milliseconds()
-	}
-	for after, looked := int64(0), 0; ; {
-		if looked >= r.Budget {
-			swept.More = true
-			return nil
-		}
-		page, err := s.oldPage(ctx, r.Batch, sqlOldEvents, after, now-r.Events.Milliseconds(), dead, r.Batch)
-		if err != nil {
-			return err
-		}
-		if len(page.seqs) > 0 {
-			if err := s.deleteEvents(ctx, page.seqs, swept); err != nil {
-				return err
-			}
-		}
-		if page.end {
-			return nil
-		}
-		after, looked = page.last, looked+r.Batch
-		if len(page.seqs) > 0 {
-			if err := loop.Sleep(ctx, r.Pause); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (s *Store) deleteEvents(ctx context.Context, seqs []int64, swept *maintenance.Swept) error {
+func (s *Store) deleteEvents(ctx context.Context, seqs []int64) (events, deliveries int64, err error) {
 	gone, err := write(ctx, s, func(ctx context.Context) (n [2]int64, err error) {
 		err = s.atomically(
 			ctx, s.pool,
@@ -107,32 +85,7 @@ func (s *Store) deleteEvents(ctx context.Context, seqs []int64, swept *maintenan
 		)
 		return n, err
 	})
-	swept.Events += int(gone[0])
-	swept.Deliveries += int(gone[1])
-	return err
-}
-
-func (s *Store) sweepInstallations(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
-	for looked := 0; looked < r.Budget; {
-		var ids []string
-		if err := s.db.SelectContext(ctx, &ids, sqlDoneInstallations, r.Batch); err != nil {
-			return s.kind(err)
-		}
-		if len(ids) == 0 {
-			return nil
-		}
-		deleted, err := change(ctx, s, func(ctx context.Context, c *changing) (int, error) { return c.sweep(ctx, ids) })
-		if err != nil {
-			return err
-		}
-		swept.Installations += deleted
-		looked += len(ids)
-		if err := loop.Sleep(ctx, r.Pause); err != nil {
-			return err
-		}
-	}
-	swept.More = true
-	return nil
+	return gone[0], gone[1], err
 }
 
 // sweep deletes removed installations with what belongs to them. It returns how
@@ -157,4 +110,20 @@ func (c *changing) sweep(ctx context.Context, ids []string) (deleted int, err er
 		}
 	}
 	return deleted, nil
+}
+
+// changeMessages runs query, whose first parameter is the list of seqs. What
+// another sweeper has in its hands is waited for, and then done.
+func (s *Store) changeMessages(ctx context.Context, query string, seqs []int64, args ...any) (int, error) {
+	n, err := write(ctx, s, func(ctx context.Context) (n int64, err error) {
+		err = s.atomically(ctx, s.pool, step{sql: sqlLockMessages, args: []any{seqs}}, step{sql: query, args: append([]any{seqs}, args...), n: &n})
+		return n, err
+	})
+	return int(n), err
+}
+
+// now is the database's clock, in ms.
+func (s *Store) now(ctx context.Context) (ms int64, err error) {
+	err = s.pool.QueryRow(ctx, sqlNow).Scan(&ms)
+	return ms, s.kind(err)
 }

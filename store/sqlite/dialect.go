@@ -19,6 +19,7 @@ const (
 	sqlCountPending = `SELECT count(*) FROM delivery INDEXED BY delivery_pending WHERE state = 0`
 	sqlCountDead    = `SELECT count(*) FROM delivery INDEXED BY delivery_dead WHERE state = 2`
 	sqlJourneys     = record.DeliveryColumns + record.DeliveryJoin + ` WHERE d.event_seq IN (SELECT value FROM json_each($1)) ORDER BY d.event_seq, d.target`
+	sqlPayloads     = record.PayloadColumns + ` WHERE e.seq IN (SELECT value FROM json_each($1))`
 	sqlMoveMessages = `UPDATE message INDEXED BY message_waiting SET lease_id = $3 WHERE state < 2 AND state = 0 AND lease_id = $2 AND installation_id = $1`
 	// No index knows when something ended or was accepted: the deliveries are walked
 	// in the order of their events, and each is told whether it is one of those.
@@ -33,7 +34,7 @@ const (
 // dialect is what is SQLite's own of the statements for people.
 func dialect(path string) *record.Dialect {
 	return &record.Dialect{
-		Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, Journeys: sqlJourneys, MoveMessages: sqlMoveMessages,
+		Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, Journeys: sqlJourneys, Payloads: sqlPayloads, MoveMessages: sqlMoveMessages,
 		Seqs:   func(seqs []int64) (any, error) { return list(seqs) },
 		Events: eventQuery,
 		Replayable: func(q admin.ReplayQuery) (string, []any) {

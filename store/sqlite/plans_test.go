@@ -214,7 +214,7 @@ func TestPlans(t *testing.T) {
 		args      []any
 		want, not string
 	}{
-		"what waits":              {sqlPending, []any{"i", 0, "", 100}, "USING INDEX delivery_pending (lease_id=? AND ", "TEMP B-TREE"},
+		"what waits":              {all["sqlPending"], []any{"i", 0, "", 100}, "USING INDEX delivery_pending (lease_id=? AND ", "TEMP B-TREE"},
 		"dead ones of one":        {deliveryQueries(t)["deliveries dead installation:"], []any{"i", 50}, "SCAN d USING INDEX delivery_dead", "TEMP B-TREE"},
 		"backlogs":                {sqlBacklogs, nil, "SCAN delivery USING COVERING INDEX delivery_pending", "SCAN event"},
 		"a backlog":               {all["sqlBacklog"], []any{"i"}, "USING COVERING INDEX delivery_pending (lease_id=?)", "SCAN event"},

@@ -26,6 +26,7 @@ import (
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/store/internal/audit"
 	"leasehold/store/internal/hub"
 	"leasehold/store/internal/record"
 	"leasehold/store/maintenance"
@@ -72,7 +73,7 @@ type Store struct {
 	tended    atomic.Int64                          // the commits that the last upkeep saw
 	nextCheck atomic.Int64                          // when the whole file is read again, in ms
 	retention atomic.Pointer[maintenance.Retention] // as the sweeper was last told
-	audit     auditor
+	audit     audit.Auditor
 	changes   hub.Hub
 	closed    atomic.Bool
 	instances sync.Map // instance id by session id, of those opened here

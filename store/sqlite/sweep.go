@@ -2,10 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
-	"leasehold/internal/loop"
+	"leasehold/delivery/outbound"
+	"leasehold/store/internal/sweep"
 	"leasehold/store/maintenance"
 )
 
@@ -30,6 +29,18 @@ const (
                     WHERE installation.via <> '' AND d.state = 0 AND d.lease_id = installation.via AND e.installation_id = installation.id)`
 	sqlDoneInstallations  = `SELECT id` + removedAndDone + ` ORDER BY id LIMIT $1`
 	sqlSweepInstallations = `DELETE` + removedAndDone + ` AND id = $1`
+
+	// A message whose lease somebody holds is that one's to end.
+	unheld = ` AND NOT EXISTS (SELECT 1 FROM lease l JOIN session s ON s.session_id = l.owner WHERE l.id = message.lease_id)`
+	// What was being sent when its holder died may have been sent.
+	sqlStranded  = `SELECT seq FROM message INDEXED BY message_waiting WHERE state < 2 AND expires_at <= $1` + unheld + ` ORDER BY seq LIMIT $2`
+	sqlEndStrand = `UPDATE message SET state = CASE state + doubt WHEN 0 THEN 4 ELSE 5 END, ended_at = $2,
+       last_error = CASE state WHEN 0 THEN last_error ELSE $3 END
+ WHERE seq IN (SELECT value FROM json_each($1)) AND state < 2` + unheld
+
+	// In the order of their seqs, which is nearly that of their ages.
+	sqlOldMessages   = `SELECT seq, ended_at <> 0 AND ended_at < $2, created_at >= $2 FROM message WHERE seq > $1 ORDER BY seq LIMIT $3`
+	sqlSweepMessages = `DELETE FROM message WHERE seq IN (SELECT value FROM json_each($1)) AND state >= 2`
 )
 
 // tablesOf are those with rows that belong to an installation, by their key.
@@ -38,13 +49,8 @@ var tablesOf = []string{
 	`DELETE FROM link_status WHERE installation_id = $1`, `DELETE FROM connect_budget WHERE lease_id = $1`,
 }
 
-// Sweep deletes what is past its retention, by the store's clock: events with
-// nothing that waits, their deliveries, messages that are done, and removed
-// installations whose backlog is delivered. A message whose time is over and whose
-// lease nobody holds expires. Each batch is a transaction of its own with a pause behind it; a
-// sweep beside another one, or after one that was cut short, does what is left.
-// One table that fails does not stop the others. A cycle that finds nothing
-// writes nothing. It works on a full disk once a Probe gave the reserve up.
+// Sweep implements store.Store, by the store's clock; see sweep.Sweeper. It works on a
+// full disk once a Probe gave the reserve up.
 func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
 	r = r.Defaults()
 	s.retention.Store(&r) // for when the disk is full
@@ -52,110 +58,70 @@ func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance
 }
 
 func (s *Store) sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
-	var swept maintenance.Swept
-	err := errors.Join(
-		failed("sweep events", s.sweepEvents(ctx, r, &swept)),
-		failed("sweep installations", s.sweepInstallations(ctx, r, &swept)),
-		failed("sweep messages", s.sweepMessages(ctx, r, &swept)),
-	)
-	return swept, err
+	w := sweep.Sweeper{
+		DB: s.db, Kind: s.judge,
+		Now:       func(context.Context) (int64, error) { return s.millis(), nil },
+		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
+		Events: s.deleteEvents, Installations: s.deleteInstallations,
+		Messages: func(ctx context.Context, seqs []int64) (int, error) {
+			return s.changeMessages(ctx, sqlSweepMessages, seqs)
+		},
+		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
+			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
+		},
+	}
+	return w.Sweep(ctx, r) //nolint:wrapcheck // it says what was being swept
 }
 
-func (s *Store) sweepEvents(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
-	if r.Events <= 0 {
-		return nil
-	}
-	now := s.opt.Now()
-	cutoff, dead := now.Add(-r.Events).UnixMilli(), int64(0)
-	if r.Dead > 0 {
-		dead = now.Add(-r.Dead).UnixMilli()
-	}
-	for after, looked := int64(0), 0; ; {
-		if looked >= r.Budget {
-			swept.More = true
-			return nil
-		}
-		page, err := s.oldPage(ctx, r.Batch, sqlOldEvents, after, cutoff, dead, r.Batch)
-		if err != nil {
-			return err
-		}
-		if len(page.seqs) > 0 {
-			if err := s.deleteEvents(ctx, page.seqs, swept); err != nil {
-				return err
-			}
-		}
-		if page.end {
-			return nil
-		}
-		after, looked = page.last, looked+r.Batch
-		if len(page.seqs) > 0 {
-			if err := loop.Sleep(ctx, r.Pause); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (s *Store) deleteEvents(ctx context.Context, seqs []int64, swept *maintenance.Swept) error {
-	list, err := json.Marshal(seqs)
+func (s *Store) deleteEvents(ctx context.Context, seqs []int64) (events, deliveries int64, err error) {
+	among, err := list(seqs)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	var events, deliveries int64
 	err = s.c.do(ctx, func(w *writer) (err error) {
-		if events, err = w.affected(sqlSweepEvents, string(list)); err != nil {
+		if events, err = w.affected(sqlSweepEvents, among); err != nil {
 			return err
 		}
-		deliveries, err = w.affected(sqlSweepDeliveries, string(list))
+		deliveries, err = w.affected(sqlSweepDeliveries, among)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	swept.Events += int(events)
-	swept.Deliveries += int(deliveries)
-	return nil
+	return events, deliveries, err
 }
 
-func (s *Store) sweepInstallations(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
-	for looked := 0; looked < r.Budget; {
-		var ids []string
-		if err := s.db.SelectContext(ctx, &ids, sqlDoneInstallations, r.Batch); err != nil {
-			return s.judge(err)
-		}
-		if len(ids) == 0 {
-			return nil
-		}
-		var deleted int
-		err := s.c.do(ctx, func(w *writer) error {
-			deleted = 0
-			for _, id := range ids {
-				n, err := w.affected(sqlSweepInstallations, id)
-				if err != nil {
+func (s *Store) deleteInstallations(ctx context.Context, ids []string) (deleted int, err error) {
+	err = s.c.do(ctx, func(w *writer) error {
+		deleted = 0
+		for _, id := range ids {
+			n, err := w.affected(sqlSweepInstallations, id)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				continue // somebody brought it back
+			}
+			deleted++
+			for _, query := range tablesOf {
+				if _, err := w.exec(query, id); err != nil {
 					return err
 				}
-				if n == 0 {
-					continue // somebody brought it back
-				}
-				deleted++
-				for _, query := range tablesOf {
-					if _, err := w.exec(query, id); err != nil {
-						return err
-					}
-				}
 			}
-			w.bump = deleted > 0
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-		swept.Installations += deleted
-		looked += len(ids)
-		if err := loop.Sleep(ctx, r.Pause); err != nil {
-			return err
-		}
+		w.bump = deleted > 0
+		return nil
+	})
+	return deleted, err
+}
+
+// changeMessages runs query, whose first parameter is the list of seqs.
+func (s *Store) changeMessages(ctx context.Context, query string, seqs []int64, args ...any) (int, error) {
+	among, err := list(seqs)
+	if err != nil {
+		return 0, err
 	}
-	swept.More = true
-	return nil
+	var n int64
+	err = s.c.do(ctx, func(w *writer) (err error) {
+		n, err = w.affected(query, append([]any{among}, args...)...)
+		return err
+	})
+	return int(n), err
 }

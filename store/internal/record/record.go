@@ -23,10 +23,10 @@ type Dialect struct {
 	Backlogs string
 	// CountPending and CountDead count the deliveries of one state.
 	CountPending, CountDead string
-	// Journeys are the deliveries of a list of events, which is its only parameter,
-	// made by Seqs.
-	Journeys string
-	Seqs     func([]int64) (any, error)
+	// Journeys are the deliveries of a list of events, Payloads what is sent of them. The
+	// list, made by Seqs, is the only parameter.
+	Journeys, Payloads string
+	Seqs               func([]int64) (any, error)
 	// Events writes the statement for a query whose limit is set, from EventColumns.
 	Events func(admin.EventQuery) (string, []any)
 	// Replayable writes the statement for the deliveries that a query looks at: the
@@ -44,8 +44,8 @@ type Dialect struct {
 	Bytes func(ctx context.Context, db *sqlx.DB) (int64, error)
 }
 
-// Reads answers the questions of admin.Store. They see what was committed before the
-// call.
+// Reads answers the questions of admin.Store and delivery.Outbox. They see what was
+// committed before the call.
 type Reads struct {
 	db   *sqlx.DB
 	kind func(error) error
