@@ -158,10 +158,11 @@ func (a *API) routes() {
 		"GET /v1/types":        a.listTypes,
 		"GET /v1/types/{name}": a.showType,
 
-		"GET /v1/events":         a.listEvents,
-		"GET /v1/events/tail":    a.tailEvents,
-		"GET /v1/events/{id}":    a.showEvent,
-		"POST /v1/events/replay": a.replayEvents,
+		"GET /v1/events":             a.listEvents,
+		"GET /v1/events/tail":        a.tailEvents,
+		"GET /v1/events/{id}":        a.showEvent,
+		"POST /v1/events/replay":     a.replayEvents,
+		"POST /v1/events/{id}/reply": a.replyEvent,
 
 		"GET /v1/trace/{id}": a.trace,
 

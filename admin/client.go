@@ -263,7 +263,15 @@ func (c *Client) pick(ctx context.Context, p Pick, verb string) (Outcome, error)
 // Post asks an installation to send something and, with wait, looks for so long what
 // becomes of it. Without the running program it is stored and waits.
 func (c *Client) Post(ctx context.Context, installation string, p Post, wait time.Duration) (MessageView, error) {
-	path := "/v1/installations/" + url.PathEscape(installation) + "/messages"
+	return c.post(ctx, "/v1/installations/"+url.PathEscape(installation)+"/messages", p, wait)
+}
+
+// Reply answers an event, or that of a delivery; else it is as Post.
+func (c *Client) Reply(ctx context.Context, event string, r Reply, wait time.Duration) (MessageView, error) {
+	return c.post(ctx, "/v1/events/"+url.PathEscape(event)+"/reply", r, wait)
+}
+
+func (c *Client) post(ctx context.Context, path string, body any, wait time.Duration) (MessageView, error) {
 	if wait > 0 {
 		path += "?" + url.Values{"wait": {wait.String()}}.Encode()
 	}
@@ -273,10 +281,10 @@ func (c *Client) Post(ctx context.Context, installation string, p Post, wait tim
 		defer done()
 	}
 	var m MessageView
-	return m, c.exchange(ctx, http.MethodPost, path, p, nil, &m)
+	return m, c.exchange(ctx, http.MethodPost, path, body, nil, &m)
 }
 
-// Messages lists a page: q may have installation, state, before and limit.
+// Messages lists a page: q may have installation, event, state, before and limit.
 func (c *Client) Messages(ctx context.Context, q url.Values) (Page[Message], error) {
 	return get[Page[Message]](ctx, c, "/v1/messages", q)
 }

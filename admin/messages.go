@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"leasehold/channel"
+	"leasehold/delivery"
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/eventid"
@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// leastExpiry is below what any platform answers in; mostExpiry is the longest
-	// that anything else is kept by default.
-	leastExpiry, mostExpiry = time.Second, 30 * 24 * time.Hour
 	// mostWait bounds a request that waits for its message: proxies end silent ones
 	// after a minute.
 	mostWait = time.Minute
@@ -53,9 +50,8 @@ type MessageView struct {
 // What its installation's type cannot do is refused here: nobody should wait for it
 // to expire.
 func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r, "wait")
-	wait := q.span("wait", mostWait)
-	if err := q.err(); err != nil {
+	wait, err := waitOf(r)
+	if err != nil {
 		return err
 	}
 	var in struct {
@@ -78,6 +74,18 @@ func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return a.post(w, r, m, wait)
+}
+
+// waitOf is how long a request waits for what becomes of its message.
+func waitOf(r *http.Request) (time.Duration, error) {
+	q := queryOf(r, "wait")
+	wait := q.span("wait", mostWait)
+	return wait, q.err()
+}
+
+// post stores m, and answers with what became of it by the end of wait.
+func (a *API) post(w http.ResponseWriter, r *http.Request, m outbound.Message, wait time.Duration) error {
 	posted, err := a.o.Store.PutMessage(r.Context(), m)
 	if err != nil {
 		return err //nolint:wrapcheck // it begins with what was done
@@ -143,59 +151,45 @@ func (a *API) letter(row Installation, p Post) (outbound.Message, error) {
 	if string(p.Native) == "null" {
 		p.Native = nil
 	}
-	if err := a.able(row, p); err != nil {
+	m := channel.Message{
+		ID: eventid.NewMessage(time.Now()), Installation: row.ID, Op: p.Op, Conversation: p.Conversation, Thread: p.Thread,
+		MessageID: p.MessageID, Text: p.Text, Native: p.Native,
+	}
+	if err := a.able(row, m); err != nil {
 		return outbound.Message{}, err
 	}
-	if faults := p.faults(); len(faults) > 0 {
+	if faults := append(m.Faults(), p.faults()...); len(faults) > 0 {
 		return outbound.Message{}, fault.Errorf(fault.Invalid, "%s", strings.Join(faults, "; "))
 	}
-	return outbound.Message{
-		Message: channel.Message{
-			ID: eventid.NewMessage(time.Now()), Installation: row.ID, Op: p.Op, Conversation: p.Conversation, Thread: p.Thread,
-			MessageID: p.MessageID, Text: p.Text, Native: p.Native,
-		},
-		IdempotencyKey: p.IdempotencyKey, ExpiresIn: p.ExpiresIn.Std(),
-	}, nil
+	return outbound.Message{Message: m, IdempotencyKey: p.IdempotencyKey, ExpiresIn: p.ExpiresIn.Std()}, nil
 }
 
-// able says why the installation cannot do what p asks for.
-func (a *API) able(row Installation, p Post) error {
+// able says why the installation cannot do what m asks for.
+func (a *API) able(row Installation, m channel.Message) error {
 	spec, known := a.o.Types.Lookup(row.Type)
 	if !known {
 		return fault.Errorf(fault.Invalid, "installation %s is of type %s, which this program does not have; run leasehold types list", row.ID, row.Type)
 	}
-	can, isOp := spec.Can.Does(p.Op)
-	cannot := func(what string) error {
-		return fault.Errorf(fault.Invalid, "installation %s is of type %s, which %s; leasehold types list shows what each type can", row.ID, row.Type, what)
+	if _, isOp := spec.Can.Does(m.Op); !isOp {
+		return fault.Errorf(fault.Invalid, "op: must be send, edit, delete, react, unreact or typing (got %q)", m.Op)
 	}
-	switch {
-	case !isOp:
-		return fault.Errorf(fault.Invalid, "op: must be send, edit, delete, react, unreact or typing (got %q)", p.Op)
-	case !can:
-		return cannot("cannot " + p.Op)
-	case p.Thread != "" && !spec.Can.Threads:
-		return cannot("knows no threads: leave thread out")
-	case len(p.Native) > 0 && !spec.Can.Native:
-		return cannot("takes no native call: leave native out")
+	switch what := spec.Can.Lacks(m); {
+	case what != "":
+		return fault.Errorf(fault.Invalid, "installation %s is of type %s, which %s; leasehold types list shows what each type can", row.ID, row.Type, what)
 	case !row.Enabled:
 		return fault.Errorf(fault.Conflict, "installation %s is disabled, so nothing would send it; run leasehold installations enable %s", row.ID, row.ID)
 	}
 	return nil
 }
 
-// faults are what is wrong with p whatever the type.
+// faults are what is wrong with how p is to be sent.
 func (p Post) faults() (faults []string) {
-	fault := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Sprintf(format, args...))
-		}
+	if n := len(p.IdempotencyKey); n > maxKey {
+		faults = append(faults, fmt.Sprintf("idempotency_key: must be at most %d bytes (got %d)", maxKey, n))
 	}
-	fault(p.Conversation == "", "conversation: is missing")
-	fault(p.MessageID == "" && !slices.Contains([]string{"send", "typing"}, p.Op), "message_id: is missing; it says what to %s", p.Op)
-	fault(p.Text == "" && len(p.Native) == 0 && slices.Contains([]string{"send", "edit"}, p.Op), "text and native are empty; there is nothing to %s", p.Op)
-	fault(p.Text == "" && slices.Contains([]string{"react", "unreact"}, p.Op), "text: is missing; it is the emoji to %s with", p.Op)
-	fault(len(p.IdempotencyKey) > maxKey, "idempotency_key: must be at most %d bytes (got %d)", maxKey, len(p.IdempotencyKey))
-	fault(p.ExpiresIn.Std() < leastExpiry || p.ExpiresIn.Std() > mostExpiry, "expires_in: must be from 1s to 30d (got %s)", p.ExpiresIn.Std())
+	if d := p.ExpiresIn.Std(); d < delivery.LeastExpiry || d > delivery.MostExpiry {
+		faults = append(faults, fmt.Sprintf("expires_in: must be from 1s to 30d (got %s)", d))
+	}
 	return faults
 }
 
@@ -224,9 +218,9 @@ func (a *API) messageView(m Message) MessageView {
 }
 
 func (a *API) listMessages(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r, "installation", "state", "before", "limit")
+	q := queryOf(r, "installation", "event", "state", "before", "limit")
 	query := MessageQuery{
-		Installation: q.text("installation"), State: q.oneOf("state", outbound.States...),
+		Installation: q.text("installation"), Event: q.text("event"), State: q.oneOf("state", outbound.States...),
 		Before: q.number("before", 1, math.MaxInt64), Limit: q.limit(),
 	}
 	if err := q.err(); err != nil {

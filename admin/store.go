@@ -113,6 +113,7 @@ type ReplayQuery struct {
 // MessageQuery selects messages, the newest first.
 type MessageQuery struct {
 	Installation string
+	Event        string // that it answers; "" = any, and none
 	State        string // one of outbound.States; "" = all
 	Before       int64  // seq; only older ones
 	Limit        int    // 0 = 50, at most 500
@@ -123,6 +124,7 @@ type Message struct {
 	Seq            int64             `json:"seq"`
 	ID             string            `json:"id"` // ours: out_…
 	Installation   string            `json:"installation"`
+	Event          string            `json:"event,omitempty"` // that it answers
 	Op             string            `json:"op"`
 	Conversation   string            `json:"conversation,omitempty"`
 	Thread         string            `json:"thread,omitempty"`
@@ -168,6 +170,7 @@ type Totals struct {
 	Installations int              `json:"installations"`
 	Links         map[string]int   `json:"links"`      // installations by stored link state
 	Deliveries    map[string]int64 `json:"deliveries"` // pending and dead only: the rest grows with history
+	Messages      int64            `json:"messages"`   // that wait, or are on their way
 	Bytes         int64            `json:"bytes"`      // of the database and its log on disk
 }
 

@@ -20,9 +20,10 @@ type Trace struct {
 // Step is one thing that happened to it, or will.
 type Step struct {
 	At       time.Time `json:"at,omitzero"` // zero: nobody knows
-	What     string    `json:"what"`        // happened, accepted, delivered, dead, dropped, waits; of a message: posted, waits, or its state
+	What     string    `json:"what"`        // happened, accepted, delivered, replied, dead, dropped, waits; of a message: posted, waits, or its state
 	Target   string    `json:"target,omitempty"`
 	Delivery string    `json:"delivery,omitempty"` // its id
+	Message  string    `json:"message,omitempty"`  // the id of what was replied
 	Attempts int       `json:"attempts,omitempty"` // made until then
 	Detail   string    `json:"detail,omitempty"`
 }
@@ -34,6 +35,7 @@ const (
 	stepAccepted = "accepted" // stored; the platform is told only after that
 	stepWaits    = "waits"    // At is when it is tried next
 	stepPosted   = "posted"   // a message: stored, before it was sent
+	stepReplied  = "replied"  // a message answers the event: stored, before it was sent
 )
 
 // trace tells the way of the event that has this id, or one of whose deliveries has;
@@ -53,7 +55,12 @@ func (a *API) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	t := Trace{Event: &e, Steps: append(beginning(e), a.journeySteps(e)...)}
+	replies, err := a.o.Store.Messages(r.Context(), MessageQuery{Event: e.ID, Limit: maxLimit})
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	slices.Reverse(replies) // the oldest first
+	t := Trace{Event: &e, Steps: slices.Concat(beginning(e), a.journeySteps(e), replySteps(e, replies))}
 	e.Body = nil
 	slices.SortStableFunc(t.Steps[1:], func(x, y Step) int { // a platform's clock may be ahead of ours
 		if x, y := x.What == stepWaits, y.What == stepWaits; x != y {
@@ -104,11 +111,36 @@ func (a *API) journeySteps(e Event) (steps []Step) {
 	return steps
 }
 
+// replySteps are the messages that answer the event, with what became of each.
+func replySteps(e Event, replies []Message) (steps []Step) {
+	for _, m := range replies {
+		s := Step{At: m.CreatedAt, What: stepReplied, Message: m.ID, Attempts: m.Attempts}
+		key, _, _ := strings.Cut(m.IdempotencyKey, "#")
+		for _, d := range e.Deliveries {
+			if d.ID == key { // the answer of a target
+				s.Target, s.Delivery = d.Target, d.ID
+			}
+		}
+		s.Detail = m.ID + ": " + m.Op + " to " + m.Conversation + ", " + m.State
+		if m.Receipt != nil && m.Receipt.MessageID != "" {
+			s.Detail += " as " + m.Receipt.MessageID
+		}
+		if m.LastError != "" {
+			s.Detail += "; last error: " + m.LastError
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
 // traceMessage is the way of a message.
 func (a *API) traceMessage(m Message) Trace {
 	m.Text, m.Native = "", nil
 	v := a.messageView(m)
 	t := Trace{Message: &v, Steps: []Step{{At: m.CreatedAt, What: stepPosted, Detail: m.Op + " to " + m.Conversation}}}
+	if m.Event != "" {
+		t.Steps[0].Detail += ", in answer to " + m.Event
+	}
 	now := Step{At: m.EndedAt, What: m.State, Attempts: m.Attempts}
 	var notes []string
 	switch {

@@ -168,7 +168,7 @@ func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
 	if _, err := authorities(c.Connect.CAFile); err != nil {
 		return err
 	}
-	_, err := p.dispatcher(c, &node{}, nil, resolve, slog.New(slog.DiscardHandler)) // which is never run
+	_, err := p.dispatcher(c, &node{}, nil, nil, resolve, slog.New(slog.DiscardHandler)) // which is never run
 	return err
 }
 

@@ -18,13 +18,13 @@ func (p *program) messagesCommand() *cobra.Command {
 }
 
 func (p *program) listMessages() *cobra.Command {
-	var installation, state, before string
+	var installation, event, state, before string
 	var limit int
 	c := &cobra.Command{
 		Use: "list", Short: "List messages, the newest first", Args: exactly(),
 		Example: "  leasehold messages list --state queued\n  leasehold messages list --installation acme --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			q := filter("installation", installation, "state", state, "before", before, "limit", strconv.Itoa(limit))
+			q := filter("installation", installation, "event", event, "state", state, "before", before, "limit", strconv.Itoa(limit))
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
 				page, err := a.Messages(ctx, q)
 				if err != nil {
@@ -44,6 +44,7 @@ func (p *program) listMessages() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&installation, "installation", "", "only of this installation `id`")
+	c.Flags().StringVar(&event, "event", "", "only those that answer this event `id`")
 	c.Flags().StringVar(&state, "state", "", "only those that are "+strings.Join(outbound.States, ", "))
 	pageFlags(c, &before, &limit)
 	return c
@@ -77,7 +78,7 @@ func (p *program) showsMessage(m admin.MessageView) {
 		receipt = m.Receipt.MessageID
 	}
 	p.fields("message", m.ID, "seq", strconv.FormatInt(m.Seq, 10), "installation", m.Installation, "op", m.Op, "conversation", m.Conversation,
-		"thread", m.Thread, "refers to", m.MessageID, "idempotency key", m.IdempotencyKey, "state", m.State, "waits for", m.WaitsFor,
+		"thread", m.Thread, "refers to", m.MessageID, "answers", m.Event, "idempotency key", m.IdempotencyKey, "state", m.State, "waits for", m.WaitsFor,
 		"sent as", receipt, "attempts", count(m.Attempts), "last error", m.LastError, "next attempt", stamp(m.NextAttempt),
 		"created", stamp(m.CreatedAt), "expires", expires, "ended", stamp(m.EndedAt))
 	if m.Text != "" {

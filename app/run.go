@@ -158,7 +158,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
 	n.mailer = mailer(ctx, n.store, types, log)
-	if n.dispatcher, err = p.dispatcher(c, n, routes, resolve, log); err != nil {
+	if n.dispatcher, err = p.dispatcher(c, n, types, routes, resolve, log); err != nil {
 		return err
 	}
 	n.herald.announce, n.herald.about = n.dispatcher.Announce, routes.describe

@@ -32,15 +32,7 @@ has expired, or may have been sent, and with 75 when it still waits.`,
   make deploy 2>&1 | leasehold send acme --conversation C02ABC -
   leasehold send acme --conversation C02ABC --op react --message-id 17 eyes
   leasehold send plant --conversation lamps/1 --native '{"on":true}' --wait 10s`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usage("%s takes INSTALLATION [TEXT] (got %d arguments; put the text in quotes); see %s --help", c.CommandPath(), len(args), c.CommandPath())
-			}
-			if err := whole(c, args); err != nil {
-				return err
-			}
-			return filled(c, args)
-		},
+		Args: textArgs("INSTALLATION [TEXT]"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := p.content(&post, args[1:], native); err != nil {
 				return err
@@ -58,16 +50,34 @@ has expired, or may have been sent, and with 75 when it still waits.`,
 			})
 		},
 	}
+	postFlags(c, &post, &native, &expires, &wait)
+	return c
+}
+
+// textArgs takes what is to be named, and perhaps a text.
+func textArgs(names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < 1 || len(args) > 2 {
+			return usage("%s takes %s (got %d arguments; put the text in quotes); see %s --help", c.CommandPath(), names, len(args), c.CommandPath())
+		}
+		if err := whole(c, args); err != nil {
+			return err
+		}
+		return filled(c, args)
+	}
+}
+
+// postFlags are what is said of a message beside its text.
+func postFlags(c *cobra.Command, post *admin.Post, native *string, expires, wait *spanFlag) {
 	f := c.Flags()
 	f.StringVar(&post.Conversation, "conversation", "", "where to: the platform's `id` of a channel, a chat, a topic")
 	f.StringVar(&post.Thread, "thread", "", "into this thread `id` of it")
 	f.StringVar(&post.Op, "op", "send", "send, edit, delete, react, unreact or typing")
 	f.StringVar(&post.MessageID, "message-id", "", "the platform's `id` of what to edit, delete or react to")
-	f.StringVar(&native, "native", "", "`JSON` for the platform's own call, or - to read it from stdin")
+	f.StringVar(native, "native", "", "`JSON` for the platform's own call, or - to read it from stdin")
 	f.StringVar(&post.IdempotencyKey, "idempotency-key", "", "a `word` of yours: what was posted with it before is not posted again")
-	f.Var(&expires, "expires-in", "give up when it could not be sent for so long, up to 30d")
-	f.Var(&wait, "wait", "wait so long for what becomes of it, up to 1m")
-	return c
+	f.Var(expires, "expires-in", "give up when it could not be sent for so long, up to 30d")
+	f.Var(wait, "wait", "wait so long for what becomes of it, up to 1m")
 }
 
 // content fills in what is to be sent.

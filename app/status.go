@@ -117,6 +117,12 @@ func headline(o admin.Overview) string {
 		installations = "1 installation"
 	}
 	counts := fmt.Sprintf("%s, %d deliveries wait, %d dead", installations, o.Totals.Deliveries["pending"], o.Totals.Deliveries["dead"])
+	switch n := o.Totals.Messages; {
+	case n == 1:
+		counts += ", 1 message waits"
+	case n > 1:
+		counts += fmt.Sprintf(", %d messages wait", n)
+	}
 	switch o.Mode {
 	case admin.Running:
 		well := "all is well"

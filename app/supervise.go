@@ -76,7 +76,7 @@ func settingsOf(c *config.Config, targets []delivery.Target) delivery.Settings {
 }
 
 // dispatcher makes what delivers.
-func (p *program) dispatcher(c *config.Config, n *node, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
+func (p *program) dispatcher(c *config.Config, n *node, types *channel.Types, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
 	var observer delivery.Observer
 	if n.herald != nil {
 		observer = n.herald
@@ -85,7 +85,11 @@ func (p *program) dispatcher(c *config.Config, n *node, routes *routes, resolve 
 		Clock: n.believed(), Observer: observer,
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
 		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,
-		Programs: p.programs, Environ: p.Env,
+		Programs: p.programs, Environ: p.Env, Replied: n.mailer.Wake,
+		Can: func(channelType string) (channel.Capabilities, bool) {
+			spec, known := types.Lookup(channelType)
+			return spec.Can, known
+		},
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err)

@@ -21,7 +21,7 @@ func targetsOf(c *config.Config, post poster, resolve channel.Resolver) (targets
 			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
 			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
 			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
-			NoRaw: !t.Raw, CAFile: string(t.CAFile), Headers: map[string]channel.Text{}, Command: t.Command, Env: map[string]channel.Text{},
+			NoRaw: !t.Raw, NoReplies: !t.Replies, CAFile: string(t.CAFile), Headers: map[string]channel.Text{}, Command: t.Command, Env: map[string]channel.Text{},
 			Batch: t.Batch, Gzip: t.Gzip, ClientCert: string(t.ClientCert), Deny: deny,
 		}
 		if t.ClientKey.Kind != "" {

@@ -13,8 +13,8 @@ func (p *program) traceCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "trace ID", Short: "Tell the whole way of an event, or of a message", Args: exactly("ID"),
 		Long: `Tell what happened to an event, in the order of time: when the platform says that
-it happened, when it was stored, what became of each of its deliveries, and what is
-still to come. ID is that of the event or of one of its deliveries; or that of a
+it happened, when it was stored, what became of each of its deliveries, what was
+replied, and what is still to come. ID is that of the event or of one of its deliveries; or that of a
 message, whose way to the platform is told.`,
 		Example: "  leasehold trace evt_0000000000007\n  leasehold trace msg_… --json\n  leasehold trace out_…",
 		RunE: func(c *cobra.Command, args []string) error {

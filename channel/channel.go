@@ -40,18 +40,6 @@ type Sender interface {
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
 
-// Message is what the user's program asks us to send to a platform.
-type Message struct {
-	ID           string // ours, stable over retries: the platform's idempotency key where it has one
-	Installation string // who speaks: the link's own, or a rider on it
-	Op           string // send, edit, delete, react, unreact, typing
-	Conversation string
-	Thread       string
-	MessageID    string // what an edit, a reaction or a reply refers to
-	Text         string
-	Native       json.RawMessage // merged into the platform's call
-}
-
 // Receipt is what the platform said when it took a message.
 type Receipt struct {
 	MessageID string

@@ -53,25 +53,6 @@ type Capabilities struct {
 	Idempotent bool
 }
 
-// Does reports whether a message of the named op can be sent. known is false for
-// what is no op.
-func (c Capabilities) Does(op string) (can, known bool) {
-	switch op {
-	case "send":
-		return c.Send, true
-	case "edit":
-		return c.Edit, true
-	case "delete":
-		return c.Delete, true
-	case "react", "unreact":
-		return c.React, true
-	case "typing":
-		return c.Typing, true
-	default:
-		return false, false
-	}
-}
-
 // Spec is a channel type as the rest of the program sees it.
 type Spec struct {
 	Name    string

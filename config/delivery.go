@@ -87,6 +87,10 @@ type Target struct {
 	// Raw is false to leave the platform's own JSON out of the envelope.
 	// Default true.
 	Raw bool `toml:"raw" default:"true"`
+	// Replies is false to send nothing of what it answers: a target that is another's
+	// does not speak for the bot. One with batch > 1 has none. Default true. Only http and
+	// command targets answer.
+	Replies bool `toml:"replies" default:"true"`
 	// Batch is how many events one request carries at most: of those that wait, none is
 	// waited for. Default 1: each by itself, in the form that is documented. Only of
 	// http.

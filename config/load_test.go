@@ -84,7 +84,7 @@ via = "acme"
 			{"retention.events", c.Retention.Events.String(), "1d12h"},
 			{"target app", c.Targets[0], Target{
 				Name: "app", Type: "http", URL: "https://example.org/events?x=1", Events: []string{"*"},
-				Timeout: 30e9, MaxAge: 86400e9, MaxAttempts: 12, Order: "conversation", Concurrency: 32, OnFailure: "skip", Batch: 1,
+				Timeout: 30e9, MaxAge: 86400e9, MaxAttempts: 12, Order: "conversation", Concurrency: 32, OnFailure: "skip", Replies: true, Batch: 1,
 				Headers: map[string]Value{"Authorization": {Reference: Reference{"file", dir + "/auth"}}, "X-Site": {Literal: "berlin"}},
 				Pos:     Pos{dir + "/leasehold.toml", 19, 3},
 			}},

@@ -129,6 +129,7 @@ func (d *Dispatcher) settleBatch(ctx context.Context, lead *pick, all []*pick, o
 		says = append(says, d.disband(ctx, lead.target, all, r, sent, now))
 		r = Result{Outcome: Aborted}
 	} else if sent > 0 {
+		says = append(says, d.refuseBatch(ctx, lead, r))
 		var say func()
 		r, counts, say = d.verdict(ctx, lead, r, now)
 		says = append(says, say)

@@ -30,6 +30,9 @@ func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
 	if !broken {
 		r = d.deliver(limited, p, v)
 	}
+	if p.setup.Batch <= 1 {
+		p.replies, p.fault = d.reply(p, r)
+	}
 	return d.settle(ctx, p, r, time.Since(started))
 }
 

@@ -131,7 +131,7 @@ func (s *commandSink) Deliver(ctx context.Context, d Delivery) Result {
 func (s *commandSink) answer(state *os.ProcessState, r *commandRun) Result {
 	switch code := state.ExitCode(); {
 	case code == 0:
-		return Result{Outcome: Taken}
+		return Result{Outcome: Taken, Answer: ReadAnswer("", r.stdout.Bytes())}
 	case code == exitLater:
 		return Result{Outcome: Down, Reason: s.because("exit status 75, try later", r), NextStep: stepLater}
 	case code < 0:
@@ -185,7 +185,7 @@ func (s *commandSink) begin(ctx context.Context, c *child.Child, d Delivery) *co
 	r.hearing.Go(func() {
 		// What a program answers is read like the body of an HTTP answer: to a bound,
 		// and beyond it only so that the program does not wait.
-		_, _ = io.CopyN(&r.stdout, c.Stdout, bodyLimit)
+		_, _ = io.CopyN(&r.stdout, c.Stdout, answerLimit+1)
 		_, _ = io.Copy(io.Discard, c.Stdout)
 	})
 	r.hearing.Go(func() { r.hear(ctx, d.ID) })

@@ -35,8 +35,14 @@ type Options struct {
 	Programs *child.Keeper  // runs the programs of command targets; nil = one that leaves no record of them
 	Environ  []string       // as os.Environ returns it; programs get what every program needs of it
 	Random   func() float64 // in [0, 1), for jitter; nil = math/rand
-	Clock    Clock          // nil = the wall clock is right
-	Observer Observer       // nil = nobody is told
+	// Can tells what a channel type can do beside hearing, for what programs answer
+	// events of it with; false: there is no such type. nil = there is none.
+	Can func(channelType string) (channel.Capabilities, bool)
+	// Replied is told that replies were stored under a lease; nil = nobody is. It must
+	// not block.
+	Replied  func(lease string)
+	Clock    Clock    // nil = the wall clock is right
+	Observer Observer // nil = nobody is told
 }
 
 // Dispatcher delivers for the leases that this node holds. Its methods are safe
@@ -130,6 +136,12 @@ func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 	}
 	if d.random == nil {
 		d.random = rand.Float64
+	}
+	if d.opts.Can == nil {
+		d.opts.Can = func(string) (can channel.Capabilities, known bool) { return can, false }
+	}
+	if d.opts.Replied == nil {
+		d.opts.Replied = func(string) {}
 	}
 	d.opts.Agent = orDefault(o.Agent, "leasehold")
 	if d.opts.Programs == nil {

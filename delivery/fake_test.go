@@ -36,6 +36,7 @@ type fakeRow struct {
 	lease string
 	state State
 	err   string
+	said  []Reply
 }
 
 type faultMode int
@@ -171,7 +172,7 @@ func (f *fakeOutbox) Mark(_ context.Context, marks []Mark) ([]error, error) {
 			errs[i] = ErrMarkFenced
 			continue
 		}
-		r.state, r.err = m.State, m.Error
+		r.state, r.err, r.said = m.State, m.Error, append(r.said, m.Replies...)
 		r.Attempts = max(0, r.Attempts-m.Back)
 		if m.Count {
 			r.Attempts++

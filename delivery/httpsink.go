@@ -228,13 +228,13 @@ func (s *httpSink) failure(ctx context.Context, err error, connected bool) Resul
 }
 
 // answer classifies what the target said. The status alone decides: a body that
-// breaks off changes nothing.
+// breaks off changes nothing of it.
 func (s *httpSink) answer(resp *http.Response) Result {
 	defer func() { _ = resp.Body.Close() }()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit+1))
 	status := resp.StatusCode
 	if status >= 200 && status < 300 {
-		return Result{Outcome: Taken}
+		return Result{Outcome: Taken, Answer: ReadAnswer(resp.Header.Get("Content-Type"), body)}
 	}
 	r := Result{Reason: s.reason(status, body), After: retryAfter(resp.Header.Get("Retry-After"), time.Now()), NextStep: stepAfter(status)}
 	switch {

@@ -112,6 +112,7 @@ func (d *Dispatcher) store(ctx context.Context, batch []*outcome, timeout time.D
 	if err == nil && len(errs) != len(batch) {
 		err = fmt.Errorf("store answered %d of %d marks", len(errs), len(batch))
 	}
+	stored := err
 	d.mu.Lock()
 	was := d.sick
 	if err != nil {
@@ -132,6 +133,13 @@ func (d *Dispatcher) store(ctx context.Context, batch []*outcome, timeout time.D
 	}
 	d.ring(d.dispatch)
 	d.mu.Unlock()
+	if stored == nil {
+		for _, o := range batch {
+			if len(o.mark.Replies) > 0 { // also where it was fenced: it may be the answer that was lost
+				d.opts.Replied(o.mark.Term.Installation)
+			}
+		}
+	}
 	switch {
 	case err != nil && was == nil:
 		d.log.LogAttrs(ctx, slog.LevelWarn, "outcomes not stored", slog.Int("marks", len(batch)), slog.Any("error", err))

@@ -50,7 +50,19 @@ type Mark struct {
 	Count  bool          // whether the try counts as an attempt
 	Back   int           // attempts given back, because an outage of the target used them up; never below none
 	Wait   time.Duration // until the next attempt; Pending only
-	Error  string        // why it failed, redacted; "" = it did not
+	Error  string        // why it failed, redacted; "" = it did not, or of what was delivered why its answer was not taken
+	// Replies are stored in the same transaction, if the mark is: as messages of their
+	// installations, under the lease that their carrier then has. What of them has the
+	// key of a message of its installation is stored already. Delivered only.
+	Replies []Reply
+}
+
+// Size is how many rows a store writes for m, and the bytes of the bodies among them.
+func (m *Mark) Size() (rows, bytes int) {
+	for _, r := range m.Replies {
+		bytes += len(r.Text) + len(r.Native)
+	}
+	return 1 + len(m.Replies), bytes
 }
 
 // Event is a stored event with what an envelope needs beside it.
@@ -73,7 +85,7 @@ type Outbox interface {
 	// Payloads returns the events of seqs that exist, in no particular order. (Its
 	// name is not Events: one store is an admin.Store too.)
 	Payloads(ctx context.Context, seqs []int64) ([]Event, error)
-	// Mark makes the outcomes durable, sharing a commit with what else is being
+	// Mark makes the outcomes durable, each together with its replies, sharing a commit with what else is being
 	// written. The answer has an error for each mark in order: nil, or
 	// ErrMarkFenced when the lease is not the term's any more or the delivery no
 	// longer waits. The second result is the store's own failure: nothing is known

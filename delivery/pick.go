@@ -33,6 +33,9 @@ type pick struct {
 	rides  bool    // goes with the call of another
 	tooOld string  // it dies of age, with this reason, and is fetched only to say of what event
 
+	replies []Reply // what its target answered
+	fault   string  // why that is not taken; "" = it is, or there is nothing
+
 	broken bool               // Drop broke it off
 	cancel context.CancelFunc // nil before the call
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,9 @@ func (d *Dispatcher) settle(ctx context.Context, p *pick, r Result, took time.Du
 		var say func()
 		r, counts, say = d.verdict(ctx, p, r, now)
 		says = append(says, say)
+		if p.setup.Batch > 1 {
+			says = append(says, d.refuseBatch(ctx, p, r))
+		}
 	}
 	p.ashore()
 	if !p.hold.gone {
@@ -80,7 +84,10 @@ func (d *Dispatcher) decide(ctx context.Context, p *pick, r Result, counts bool,
 	case r.Outcome == fatal:
 		m.State = Dead
 	case r.Outcome == Taken:
-		m.State, m.Error = Delivered, ""
+		m.State, m.Error, m.Replies = Delivered, "", p.replies
+		if p.fault != "" {
+			m.Error = "its answer was not taken: " + p.fault
+		}
 	case r.Outcome == Aborted, !counts && e.noted == r.Reason && e.back == 0:
 		d.putBack(p)
 		return nil
@@ -161,8 +168,14 @@ func (d *Dispatcher) tell(ctx context.Context, p *pick, m Mark, r Result, took t
 	switch m.State {
 	case Delivered:
 		t.delivered++
+		replied := d.sayReplies(ctx, p, slices.Clone(attrs))
 		attrs = append(attrs, slog.Int("attempt", attempt+1), slog.Float64("latency_ms", float64(took.Microseconds())/1000))
-		return func() { d.log.LogAttrs(ctx, slog.LevelDebug, "delivered", attrs...) }
+		return func() {
+			d.log.LogAttrs(ctx, slog.LevelDebug, "delivered", attrs...)
+			if replied != nil {
+				replied()
+			}
+		}
 	case Dead:
 		t.dead++
 		d.died(p, m.Error)

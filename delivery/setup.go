@@ -16,6 +16,7 @@ type setup struct {
 	files [sha256.Size]byte // of the files that it was made from
 
 	calls   int  // under way
+	mute    bool // it was said that batches have no replies
 	retired bool // another took its place, or none
 	kept    bool // with the same sink
 }

@@ -68,4 +68,5 @@ type Result struct {
 	Reason   string        // why it was not taken, for people; redacted
 	After    time.Duration // the target said not to come back before; 0 = it said nothing
 	NextStep string        // what a person does about it; "" = start the program behind the target
+	Answer   *Answer       // Taken only: what the target said; nil = nothing to us
 }

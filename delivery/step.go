@@ -31,6 +31,8 @@ const (
 	stepDenied      = "correct the target's url, or take the range out of delivery.deny_cidrs"
 	stepGzip        = "let the program take Content-Encoding: gzip, or write gzip = false"
 	stepCommand     = "install the program, or let Leasehold's user run it; else correct the target's command"
+	stepAnswer      = `let the program answer {"text": "…"} or {"messages": [{"text": "…"}]} and no other keys, or nothing; write replies = false to the target if it is no answer to anybody`
+	stepUnbatch     = "write batch = 1 for its answers to be sent, or replies = false to be told no more"
 	stepBatch       = "nothing, if only some events fail: they go one by one meanwhile; else let the program take batches, or write batch = 1"
 	stepLater       = "see what the program waits for; what waits is delivered when it ends with 0 again"
 	stepLong        = "let the program end sooner, or raise the target's timeout"

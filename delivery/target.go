@@ -65,6 +65,7 @@ type Target struct {
 	OnFailure   OnFailure     // skip
 	Batch       int           // events in one request, at most, if its sink is a Batcher; 1
 	NoRaw       bool          // leave out what the platform itself sent
+	NoReplies   bool          // what it answers is not sent to anybody
 
 	Headers map[string]channel.Text // sent with each call; http only
 	CAFile  string                  // PEM: trusted beside the system's authorities; http only

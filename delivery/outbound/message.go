@@ -2,11 +2,13 @@ package outbound
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"leasehold/channel"
+	"leasehold/delivery"
 )
 
 // State of a message.
@@ -45,6 +47,16 @@ type Message struct {
 	// installation only the first is stored. "" = it has none.
 	IdempotencyKey string
 	ExpiresIn      time.Duration // from now, by the store's clock
+	Answers        int64         // the seq of the event that it answers; 0 = none
+}
+
+// Orphaned is why a reply of a removed installation is refused.
+const Orphaned = "its installation was removed"
+
+// Answering is r as it is posted: with the mark that the event of this seq is
+// delivered.
+func Answering(seq int64, r delivery.Reply) Message {
+	return Message{Message: r.Message, IdempotencyKey: r.Key, ExpiresIn: cmp.Or(r.ExpiresIn, DefaultExpiry), Answers: seq}
 }
 
 // Receipt is what a platform said when it took a message, as it is stored and shown.

@@ -16,11 +16,12 @@ const (
 	sqlBacklogs = `SELECT b.lease_id AS id, b.count, e.accepted_at AS oldest
   FROM (SELECT lease_id, count(*) AS count, min(event_seq) AS seq FROM delivery WHERE state = 0 GROUP BY lease_id) b
   JOIN event e ON e.seq = b.seq`
-	sqlCountPending = `SELECT count(*) FROM delivery WHERE state = 0`
-	sqlCountDead    = `SELECT count(*) FROM delivery WHERE state = 2`
-	sqlJourneys     = record.DeliveryColumns + record.DeliveryJoin + ` WHERE d.event_seq = ANY($1) ORDER BY d.event_seq, d.target`
-	sqlPayloads     = record.PayloadColumns + ` WHERE e.seq = ANY($1)`
-	sqlMoveMessages = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
+	sqlCountPending  = `SELECT count(*) FROM delivery WHERE state = 0`
+	sqlCountDead     = `SELECT count(*) FROM delivery WHERE state = 2`
+	sqlCountMessages = `SELECT count(*) FROM message WHERE state < 2`
+	sqlJourneys      = record.DeliveryColumns + record.DeliveryJoin + ` WHERE d.event_seq = ANY($1) ORDER BY d.event_seq, d.target`
+	sqlPayloads      = record.PayloadColumns + ` WHERE e.seq = ANY($1)`
+	sqlMoveMessages  = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
 	// No index knows when something ended or was accepted: the deliveries are walked
 	// in the order of their events, and each is told whether it is one of those.
 	sqlReplayable = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id,
@@ -33,7 +34,7 @@ const (
 
 // dialect is what is PostgreSQL's own of the statements for people.
 var dialect = &record.Dialect{
-	Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, Journeys: sqlJourneys, Payloads: sqlPayloads, MoveMessages: sqlMoveMessages,
+	Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, CountMessages: sqlCountMessages, Journeys: sqlJourneys, Payloads: sqlPayloads, MoveMessages: sqlMoveMessages,
 	Seqs:   func(seqs []int64) (any, error) { return seqs, nil },
 	Events: eventQuery,
 	Replayable: func(q admin.ReplayQuery) (string, []any) {

@@ -14,7 +14,8 @@ import (
 // sqlMark is fenced as sqlAccept is, by owner and epoch. $1 to $3 are the terms, $4
 // to $11 the marks, which point at them. The answer has a row for each that was
 // written.
-const sqlMark = `WITH clock AS MATERIALIZED (SELECT leasehold_now() AS now),
+const (
+	markRows = `WITH clock AS MATERIALIZED (SELECT leasehold_now() AS now),
 k AS MATERIALIZED (SELECT n, id, epoch, owner FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS k(id, epoch, owner, n)),
 f AS MATERIALIZED (SELECT k.n, l.id, l.epoch FROM lease l JOIN k ON k.id = l.id AND k.epoch = l.epoch AND k.owner = l.owner
  WHERE EXISTS (SELECT 1 FROM session s WHERE s.session_id = k.owner) ORDER BY l.id FOR SHARE OF l),
@@ -22,11 +23,13 @@ held AS MATERIALIZED (SELECT count(*) AS n FROM f),
 m AS MATERIALIZED (SELECT m.n, f.id, f.epoch, m.seq, m.target, m.state, m.delta, m.wait, m.error
   FROM held CROSS JOIN unnest($4::bigint[], $5::bigint[], $6::text[], $7::smallint[], $8::integer[], $9::bigint[], $10::text[]) WITH ORDINALITY
          AS m(k, seq, target, state, delta, wait, error, n)
-  JOIN f ON f.n = m.k WHERE held.n > 0)
-UPDATE delivery d SET state = m.state, attempts = greatest(0, d.attempts + m.delta), epoch = m.epoch, last_error = m.error,
+  JOIN f ON f.n = m.k WHERE held.n > 0)`
+	markUpdate = `UPDATE delivery d SET state = m.state, attempts = greatest(0, d.attempts + m.delta), epoch = m.epoch, last_error = m.error,
        next_attempt = CASE WHEN m.state = 0 THEN clock.now + m.wait ELSE 0 END, ended_at = CASE WHEN m.state = 0 THEN 0 ELSE clock.now END
   FROM m, clock WHERE d.event_seq = m.seq AND d.target = m.target AND d.lease_id = m.id AND d.state = 0
 RETURNING m.n`
+	sqlMark = markRows + "\n" + markUpdate
+)
 
 // marks is a set of outcomes in a queue.
 type marks struct {
@@ -47,8 +50,15 @@ func (s *Store) Mark(ctx context.Context, all []delivery.Mark) ([]error, error) 
 	return i.answers, nil
 }
 
-func (i *marks) size() (rows, bytes int) { return len(i.all), 0 }
-func (i *marks) settle(err error)        { i.done <- err }
+func (i *marks) size() (rows, bytes int) {
+	for n := range i.all {
+		r, b := i.all[n].Size()
+		rows, bytes = rows+r, bytes+b
+	}
+	return rows, bytes
+}
+
+func (i *marks) settle(err error) { i.done <- err }
 
 // marked is a mark with the place of its answer.
 type marked struct {
@@ -102,18 +112,23 @@ func (s *Store) writeOnce(ctx context.Context, all []marked) error {
 		targets, errs = append(targets, m.Target), append(errs, plain(m.Error))
 		states, deltas = append(states, int16(m.State)), append(deltas, delta)
 	}
-	return s.atomically(ctx, s.pool, step{
-		sql:  sqlMark,
-		args: append(fences.args(), keys, seqs, targets, states, deltas, waits, errs),
-		scan: func(rows pgx.Rows) error {
-			var n int
-			err := rows.Scan(&n)
-			if err == nil {
-				*all[n-1].answer = nil
-			}
-			return err
-		},
-	})
+	args := append(fences.args(), keys, seqs, targets, states, deltas, waits, errs)
+	scan := func(rows pgx.Rows) error {
+		var n int
+		err := rows.Scan(&n)
+		if err == nil {
+			*all[n-1].answer = nil
+		}
+		return err
+	}
+	steps, err := replying(all, args, scan)
+	if err != nil {
+		return err
+	}
+	if steps == nil {
+		steps = []step{{sql: sqlMark, args: args, scan: scan}}
+	}
+	return s.atomically(ctx, s.pool, steps...)
 }
 
 // fences are the terms of one statement, each once, compared by owner and epoch.

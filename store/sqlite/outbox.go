@@ -30,8 +30,15 @@ func (s *Store) Mark(ctx context.Context, all []delivery.Mark) ([]error, error) 
 	return i.answers, nil
 }
 
-func (i *marks) size() (rows, bytes int) { return len(i.all), 0 }
-func (i *marks) refuse(err error)        { i.answer = err }
+func (i *marks) size() (rows, bytes int) {
+	for n := range i.all {
+		r, b := i.all[n].Size()
+		rows, bytes = rows+r, bytes+b
+	}
+	return rows, bytes
+}
+
+func (i *marks) refuse(err error) { i.answer = err }
 
 func (i *marks) settle(err error) {
 	if err == nil {
@@ -70,8 +77,9 @@ func (i *marks) mark(g *group, m *delivery.Mark) (bool, error) {
 		ended = g.w.now
 	}
 	n, err := g.w.affected(sqlMark, m.Seq, m.Target, m.Term.Installation, int(m.State), count, m.Term.Epoch, next, ended, m.Error)
-	if n > 0 {
-		g.changed = true
+	if err != nil || n == 0 {
+		return false, err
 	}
-	return n > 0, err
+	g.changed = true
+	return true, reply(g, m)
 }

@@ -90,6 +90,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("outbox", func(t *testing.T) { r.outbox(t) })
 	t.Run("postbox", func(t *testing.T) { r.postbox(t) })
 	t.Run("messages", func(t *testing.T) { r.messages(t) })
+	t.Run("replies", func(t *testing.T) { r.replies(t) })
 	t.Run("installations", func(t *testing.T) { r.installations(t) })
 	t.Run("reconcile", func(t *testing.T) { r.reconcile(t) })
 	t.Run("events", func(t *testing.T) { r.events(t) })

@@ -11,11 +11,12 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/delivery/outbound"
+	"leasehold/internal/eventid"
 	"leasehold/internal/fault"
 )
 
 const (
-	messageColumns = `SELECT seq, id, installation_id, lease_id, idempotency_key, op, conversation, thread, message_id, state, attempts, next_attempt,
+	messageColumns = `SELECT seq, id, installation_id, lease_id, event_seq, idempotency_key, op, conversation, thread, message_id, state, attempts, next_attempt,
        last_error, receipt, created_at, expires_at, ended_at`
 	messageBody   = `, body FROM message`
 	sqlMessage    = messageColumns + messageBody + ` WHERE id = $1`
@@ -27,6 +28,7 @@ type messageRow struct {
 	ID             string
 	InstallationID string `db:"installation_id"`
 	LeaseID        string `db:"lease_id"`
+	EventSeq       int64  `db:"event_seq"`
 	IdempotencyKey string `db:"idempotency_key"`
 	Op             string
 	Conversation   string
@@ -48,6 +50,9 @@ func (r *messageRow) message() (admin.Message, error) {
 		Seq: r.Seq, ID: r.ID, Installation: r.InstallationID, Op: r.Op, Conversation: r.Conversation, Thread: r.Thread, MessageID: r.MessageID,
 		IdempotencyKey: r.IdempotencyKey, State: outbound.State(r.State).String(), Attempts: r.Attempts, LastError: r.LastError,
 		CreatedAt: Time(r.CreatedAt), ExpiresAt: Time(r.ExpiresAt), EndedAt: Time(r.EndedAt), Lease: r.LeaseID,
+	}
+	if r.EventSeq != 0 {
+		m.Event = eventid.Event(r.EventSeq)
 	}
 	if outbound.State(r.State) == outbound.Queued {
 		m.NextAttempt = Time(r.NextAttempt)
@@ -109,10 +114,18 @@ func (d *Dialect) Messages(q admin.MessageQuery) (string, []any, error) {
 			return "", nil, fault.Errorf(fault.Invalid, "no message is in the state %q; there are %s", q.State, strings.Join(outbound.States, ", "))
 		}
 		where = append(where, fmt.Sprintf("state = %d", state))
-		if !outbound.State(state).Done() {
+		if !outbound.State(state).Done() && q.Event == "" {
 			query += d.MessageIndex
 			where = append(where, "state < 2")
 		}
+	}
+	if q.Event != "" {
+		seq, ok := eventid.Seq(q.Event)
+		if !ok {
+			return "", nil, fault.Errorf(fault.Invalid, "%q is no event's id", q.Event)
+		}
+		and("event_seq", "=", seq)
+		where = append(where, "event_seq <> 0") // of the index
 	}
 	if q.Installation != "" {
 		and("installation_id", "=", q.Installation)

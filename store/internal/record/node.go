@@ -67,6 +67,9 @@ func (r *Reads) Totals(ctx context.Context) (admin.Totals, error) {
 		}
 		t.Deliveries[state.String()] = n
 	}
+	if err := r.db.GetContext(ctx, &t.Messages, r.d.CountMessages); err != nil {
+		return t, fmt.Errorf("count what there is: %w", r.kind(err))
+	}
 	var err error
 	if t.Bytes, err = r.d.Bytes(ctx, r.db); err != nil {
 		return t, fmt.Errorf("count what there is: %w", r.kind(err))

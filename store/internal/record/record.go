@@ -23,6 +23,8 @@ type Dialect struct {
 	Backlogs string
 	// CountPending and CountDead count the deliveries of one state.
 	CountPending, CountDead string
+	// CountMessages counts those that wait.
+	CountMessages string
 	// Journeys are the deliveries of a list of events, Payloads what is sent of them. The
 	// list, made by Seqs, is the only parameter.
 	Journeys, Payloads string
