@@ -14,6 +14,7 @@ import (
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/internal/vault"
 	"leasehold/store/maintenance"
 	"leasehold/store/postgres"
 	"leasehold/store/sqlite"
@@ -26,6 +27,7 @@ type Store interface {
 	delivery.Outbox
 	outbound.Postbox
 	admin.Store
+	vault.Store
 
 	// Watch returns a channel that holds a value after a change that somebody should
 	// act on at once; see sqlite.Store.Watch.

@@ -92,6 +92,21 @@ func (c *changing) Get(ctx context.Context, query string, args []any, into ...an
 	return err == nil, err
 }
 
+// Each implements record.Tx.
+func (c *changing) Each(ctx context.Context, query string, row func(scan func(into ...any) error) error) error {
+	rows, err := c.conn.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // Column implements record.Tx.
 func (c *changing) Column(ctx context.Context, query string, args ...any) ([]string, error) {
 	rows, err := c.conn.Query(ctx, query, args...)

@@ -27,9 +27,10 @@ const (
 	// pollEvery is how often the digest of the list is compared where nobody is told:
 	// a change is acted on within a second of its commit.
 	pollEvery = time.Second
-	// What waits again is no part of the list, and is acted on like it.
+	// What waits again and what is sealed are no part of the list, and are acted on like
+	// it.
 	sqlPoll = sqlListVersion + `
-# (SELECT count(*) FROM delivery WHERE state = 0 AND replay)`
+# (SELECT count(*) FROM delivery WHERE state = 0 AND replay) # (coalesce((SELECT version FROM vault), 0) << 32)`
 )
 
 // listen wakes whoever watches when the database tells of a change, until ctx ends.

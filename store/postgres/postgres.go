@@ -30,6 +30,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
+	"leasehold/internal/vault"
 	"leasehold/store/internal/audit"
 	"leasehold/store/internal/hub"
 	"leasehold/store/internal/record"
@@ -87,6 +88,7 @@ var (
 	_ delivery.Outbox  = (*Store)(nil)
 	_ outbound.Postbox = (*Store)(nil)
 	_ admin.Store      = (*Store)(nil)
+	_ vault.Store      = (*Store)(nil)
 )
 
 // Sole implements engine.Store: other processes may use the database.

@@ -34,6 +34,10 @@ func (c changing) Get(_ context.Context, query string, args []any, into ...any) 
 	return err == nil, err
 }
 
+func (c changing) Each(_ context.Context, query string, row func(scan func(into ...any) error) error) error {
+	return c.w.each(query, nil, func(r *sql.Rows) error { return row(r.Scan) })
+}
+
 func (c changing) Column(_ context.Context, query string, args ...any) (all []string, err error) {
 	err = c.w.each(query, args, func(r *sql.Rows) error {
 		var value string

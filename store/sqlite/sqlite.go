@@ -26,6 +26,7 @@ import (
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
 	"leasehold/internal/fault"
+	"leasehold/internal/vault"
 	"leasehold/store/internal/audit"
 	"leasehold/store/internal/hub"
 	"leasehold/store/internal/record"
@@ -95,6 +96,7 @@ var (
 	_ delivery.Outbox  = (*Store)(nil)
 	_ outbound.Postbox = (*Store)(nil)
 	_ admin.Store      = (*Store)(nil)
+	_ vault.Store      = (*Store)(nil)
 )
 
 // Watch returns a channel that holds a value after something changed that List

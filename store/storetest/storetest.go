@@ -1,7 +1,7 @@
 // Package storetest is what every store promises, as one test suite.
 //
 // Run holds a store to each promise of engine.Store, delivery.Outbox,
-// outbound.Postbox and admin.Store, and of the maintenance that store.Store adds. A write is tried in
+// outbound.Postbox, admin.Store and vault.Store, and of the maintenance that store.Store adds. A write is tried in
 // three forms: it succeeds; it fails and nothing happened; it succeeds and its
 // answer is lost. In the latter two the call is made again, as its caller would,
 // and the promise must hold then. Another database supplies a Harness and
@@ -19,6 +19,7 @@ import (
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
 	"leasehold/engine"
+	"leasehold/internal/vault"
 	"leasehold/store/maintenance"
 )
 
@@ -28,6 +29,7 @@ type Store interface {
 	delivery.Outbox
 	outbound.Postbox
 	admin.Store
+	vault.Store
 	Watch(ctx context.Context) <-chan struct{}
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
 	Upkeep(ctx context.Context) (maintenance.Tended, error)
@@ -99,6 +101,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("nodes and tasks", func(t *testing.T) { r.nodes(t) })
 	t.Run("backlog", func(t *testing.T) { r.backlog(t) })
 	t.Run("sweep", func(t *testing.T) { r.sweep(t) })
+	t.Run("vault", func(t *testing.T) { r.vault(t) })
 }
 
 type runner struct {

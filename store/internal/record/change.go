@@ -14,6 +14,8 @@ type Tx interface {
 	Get(ctx context.Context, query string, args []any, into ...any) (bool, error)
 	// Column returns the only column of each row of query.
 	Column(ctx context.Context, query string, args ...any) ([]string, error)
+	// Each calls row for each row of query, with what reads its columns.
+	Each(ctx context.Context, query string, row func(scan func(into ...any) error) error) error
 	// Wake has everybody look, once it is committed. what is the word that other nodes
 	// are told.
 	Wake(what string)
@@ -23,7 +25,7 @@ type Tx interface {
 // it happened. f may be run again after a failure.
 type Change func(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 
-// Writes makes the changes of admin.Store that take no statement of a database's own.
+// Writes makes the changes of admin.Store and vault.Store that take no statement of a database's own.
 type Writes struct {
 	reads  *Reads
 	change Change
