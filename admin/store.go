@@ -152,6 +152,18 @@ type TaskRun struct {
 	Failures    int       `json:"failures"`
 	LastError   string    `json:"last_error,omitempty"`
 	Result      string    `json:"result,omitempty"` // what it did, in a few words
+	// Session and Epoch are the token of the node that holds the task, where one runs
+	// it for all. Session "" = every node runs it for itself.
+	Session string `json:"-"`
+	Epoch   int64  `json:"-"`
+}
+
+// TaskHolder is the node that runs a task for all nodes of a store that they share.
+type TaskHolder struct {
+	Task    string
+	Session string // of the holder; "" = nobody holds it
+	Node    string // the holder's name
+	Epoch   int64
 }
 
 // Node is a live session.
@@ -220,5 +232,9 @@ type Store interface {
 	Nodes(ctx context.Context) ([]Node, error)
 	Totals(ctx context.Context) (Totals, error)
 	TaskRuns(ctx context.Context) ([]TaskRun, error)
+	// SaveTaskRun replaces the last run of a task. With a Session that does not hold
+	// the task under that Epoch it writes nothing: engine.ErrFenced.
 	SaveTaskRun(ctx context.Context, r TaskRun) error
+	// TaskHolders are those of the tasks that one node runs for all.
+	TaskHolders(ctx context.Context) ([]TaskHolder, error)
 }

@@ -30,6 +30,14 @@ type Lease struct {
 	Epoch int64
 }
 
+// LoopPrefix begins the id of the lease of a maintenance task that one node runs for
+// all. No installation is called so, since an id has no colon; such a lease is not
+// listed, and is nobody's share.
+const LoopPrefix = "loop:"
+
+// TaskLease is the id of a task's lease, for Release.
+func TaskLease(task string) string { return LoopPrefix + task }
+
 // Grant is one holding of a lease, as a claim returns it.
 type Grant struct {
 	ID    string

@@ -35,6 +35,11 @@ type Store interface {
 
 	// Sweep deletes what is past its retention.
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
+	// HoldTask takes a task that one node runs for all, for session, if nobody who is
+	// alive holds it, and says who does: nobody, when the session is gone or draining.
+	// It is held until the session ends, or engine.Store's Release of TaskLease(task).
+	// While somebody holds it nothing is written.
+	HoldTask(ctx context.Context, session, task string) (admin.TaskHolder, error)
 	// Upkeep tends the database's files. What it has to do depends on the database.
 	Upkeep(ctx context.Context) (maintenance.Tended, error)
 	// Audit checks the order of epochs in the events after seq since.

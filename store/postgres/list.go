@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -23,14 +24,14 @@ const (
 	sqlListVersion = `SELECT
   coalesce((SELECT bit_xor(hash_record_extended(ROW(i.id, i.revision, i.updated_at, ` + backlogColumn + `), 1)) FROM installation i), 0)
 # coalesce((SELECT bit_xor(hash_record_extended(ROW(l.id, l.owner, s.session_id IS NOT NULL, l.epoch), 2))
-              FROM lease l LEFT JOIN session s ON s.session_id = l.owner), 0)
+              FROM lease l LEFT JOIN session s ON s.session_id = l.owner WHERE ` + record.NotLoops + `), 0)
 # coalesce((SELECT bit_xor(hash_record_extended(ROW(s.session_id, s.instance_id, s.weight, s.draining), 3)) FROM session s), 0)`
 
 	sqlListInstallations = `SELECT i.id, i.type, i.via, i.config, i.fingerprint, i.identity, i.enabled, i.removed, i.revision, ` + backlogColumn + `,
   EXISTS (SELECT 1 FROM lease l WHERE l.id = i.id AND l.owner IS NOT NULL)
   FROM installation i ORDER BY i.id`
 	sqlListLeases = `SELECT l.id, coalesce(l.owner, ''), s.session_id IS NOT NULL, l.epoch
-  FROM lease l LEFT JOIN session s ON s.session_id = l.owner ORDER BY l.id`
+  FROM lease l LEFT JOIN session s ON s.session_id = l.owner WHERE ` + record.NotLoops + ` ORDER BY l.id`
 	sqlListPeers = `SELECT session_id, instance_id, weight, draining FROM session ORDER BY session_id`
 
 	sqlOneMoment = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`

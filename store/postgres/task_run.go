@@ -4,16 +4,19 @@ import (
 	"context"
 
 	"leasehold/admin"
+	"leasehold/engine"
 	"leasehold/store/internal/record"
 )
 
-// SaveTaskRun implements admin.Store.
+// SaveTaskRun implements admin.Store. It waits for whoever takes the task over.
 func (s *Store) SaveTaskRun(ctx context.Context, r admin.TaskRun) error {
-	_, err := write(ctx, s, func(ctx context.Context) (bool, error) {
-		return true, s.atomically(ctx, s.pool, step{
-			sql:  record.SaveTaskRun,
-			args: []any{r.Task, record.Millis(r.LastStart), record.Millis(r.LastSuccess), r.Failures, plain(r.LastError), plain(r.Result)},
-		})
+	err := s.change(ctx, func(ctx context.Context, tx record.Tx) error {
+		n, err := tx.Exec(ctx, record.SaveTaskRun, r.Task, record.Millis(r.LastStart), record.Millis(r.LastSuccess), r.Failures,
+			plain(r.LastError), plain(r.Result), r.Session, r.Epoch)
+		if err == nil && n == 0 {
+			return engine.ErrFenced
+		}
+		return err
 	})
 	return failed("save the run of "+r.Task, err)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"leasehold/engine"
+	"leasehold/store/internal/record"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
   EXISTS (SELECT 1 FROM lease l WHERE l.id = i.id AND l.owner IS NOT NULL)
   FROM installation i ORDER BY i.id`
 	sqlListLeases = `SELECT l.id, coalesce(l.owner, ''), s.session_id IS NOT NULL, l.epoch
-  FROM lease l LEFT JOIN session s ON s.session_id = l.owner ORDER BY l.id`
+  FROM lease l LEFT JOIN session s ON s.session_id = l.owner WHERE ` + record.NotLoops + ` ORDER BY l.id`
 	sqlListPeers = `SELECT session_id, instance_id, weight, draining FROM session ORDER BY session_id`
 )
 

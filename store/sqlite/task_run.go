@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"leasehold/admin"
+	"leasehold/engine"
 	"leasehold/store/internal/record"
 )
 
@@ -11,7 +12,10 @@ import (
 func (s *Store) SaveTaskRun(ctx context.Context, r admin.TaskRun) error {
 	err := s.c.do(ctx, func(w *writer) error {
 		w.note = true
-		_, err := w.exec(record.SaveTaskRun, r.Task, record.Millis(r.LastStart), record.Millis(r.LastSuccess), r.Failures, r.LastError, r.Result)
+		n, err := w.affected(record.SaveTaskRun, r.Task, record.Millis(r.LastStart), record.Millis(r.LastSuccess), r.Failures, r.LastError, r.Result, r.Session, r.Epoch)
+		if err == nil && n == 0 {
+			return engine.ErrFenced
+		}
 		return err
 	})
 	return failed("save the run of "+r.Task, err)

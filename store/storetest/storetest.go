@@ -32,6 +32,7 @@ type Store interface {
 	vault.Store
 	Watch(ctx context.Context) <-chan struct{}
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
+	HoldTask(ctx context.Context, session, task string) (admin.TaskHolder, error)
 	Upkeep(ctx context.Context) (maintenance.Tended, error)
 	Audit(ctx context.Context, since int64) (maintenance.Audited, error)
 	Waiting(ctx context.Context) (maintenance.Waiting, error)
@@ -99,6 +100,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("deliveries", func(t *testing.T) { r.deliveries(t) })
 	t.Run("replay", func(t *testing.T) { r.replay(t) })
 	t.Run("nodes and tasks", func(t *testing.T) { r.nodes(t) })
+	t.Run("tasks", func(t *testing.T) { r.tasks(t) })
 	t.Run("backlog", func(t *testing.T) { r.backlog(t) })
 	t.Run("sweep", func(t *testing.T) { r.sweep(t) })
 	t.Run("vault", func(t *testing.T) { r.vault(t) })

@@ -6,17 +6,21 @@ import (
 
 	"leasehold/admin"
 	"leasehold/delivery"
+	"leasehold/engine"
 )
 
 const (
 	sqlNodes = `SELECT s.session_id, s.instance_id, s.name, s.version, s.opened_at, s.draining,
-       (SELECT count(*) FROM lease l WHERE l.owner = s.session_id) AS leases
+       (SELECT count(*) FROM lease l WHERE l.owner = s.session_id AND ` + NotLoops + `) AS leases
   FROM session s ORDER BY s.name, s.session_id`
 	sqlCountLinks = `SELECT coalesce(s.state, '') AS name, count(*) AS n FROM installation i LEFT JOIN link_status s ON s.installation_id = i.id
  WHERE NOT i.removed GROUP BY 1`
 	sqlTaskRuns = `SELECT task, last_start, last_success, failures, last_error, result FROM task_run ORDER BY task`
-	// SaveTaskRun keeps one run for each task.
-	SaveTaskRun = `INSERT INTO task_run(task, last_start, last_success, failures, last_error, result) VALUES ($1, $2, $3, $4, $5, $6)
+	// SaveTaskRun keeps one run for each task: that of the task's holder, $7 under the
+	// epoch $8, or of whoever brings no such token.
+	SaveTaskRun = `INSERT INTO task_run(task, last_start, last_success, failures, last_error, result)
+SELECT $1, CAST($2 AS bigint), CAST($3 AS bigint), CAST($4 AS integer), $5, $6
+ WHERE $7 = '' OR EXISTS (SELECT 1 FROM lease l JOIN session s ON s.session_id = l.owner WHERE l.id = '` + engine.LoopPrefix + `' || $1 AND l.owner = $7 AND l.epoch = $8)
 ON CONFLICT (task) DO UPDATE SET last_start = excluded.last_start, last_success = excluded.last_success, failures = excluded.failures,
        last_error = excluded.last_error, result = excluded.result`
 )
