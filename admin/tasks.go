@@ -16,6 +16,11 @@ import (
 type Task struct {
 	loop.Status
 	Result string `json:"result,omitempty"` // what it last did, in a few words
+	// Node is the one that runs it for all that share the store; "" = each runs it for
+	// itself, or none has begun.
+	Node string `json:"node,omitempty"`
+
+	elsewhere bool // another node runs it
 }
 
 func (a *API) tasks(ctx context.Context) ([]Task, error) {
@@ -23,10 +28,28 @@ func (a *API) tasks(ctx context.Context) ([]Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
+	holders, err := a.o.Store.TaskHolders(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	own := ""
+	if a.o.Process != nil {
+		own = a.o.Process.Info().Session
+	}
 	var tasks []Task
 	if a.o.Tasks != nil {
 		for _, s := range a.o.Tasks.Status() {
 			tasks = append(tasks, Task{Status: s})
+		}
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		h := slices.IndexFunc(holders, func(h TaskHolder) bool { return h.Task == t.Name })
+		if h >= 0 {
+			t.Node, t.elsewhere = holders[h].Node, holders[h].Session != own
+		}
+		if t.elsewhere { // what the loop knows here is that it is not our turn
+			t.Status = loop.Status{Name: t.Name}
 		}
 	}
 	for _, run := range stored {
@@ -56,12 +79,29 @@ func (a *API) listTasks(w http.ResponseWriter, r *http.Request) error {
 	return a.answer(w, http.StatusOK, Page[Task]{Items: append([]Task{}, tasks...)})
 }
 
+// ours refuses a task that another node runs for all.
+func (a *API) ours(ctx context.Context, name string) error {
+	tasks, err := a.tasks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if t.Name == name && t.elsewhere {
+			return fault.Errorf(fault.Conflict, "node %s runs task %s for all nodes; run it there", t.Node, name)
+		}
+	}
+	return nil
+}
+
 // runTask runs a task now and answers when it has ended.
 func (a *API) runTask(w http.ResponseWriter, r *http.Request) error {
 	if a.o.Tasks == nil {
 		return fault.Wrap(fault.Temporary, errNotRunning)
 	}
 	name := r.PathValue("name")
+	if err := a.ours(r.Context(), name); err != nil {
+		return err
+	}
 	if err := a.o.Tasks.Trigger(r.Context(), name); err != nil {
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("run task: %w", err)

@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"leasehold/admin"
 	"leasehold/config"
+	"leasehold/engine"
 	"leasehold/internal/loop"
 	"leasehold/store"
 	"leasehold/store/maintenance"
@@ -17,7 +19,7 @@ import (
 // takes from the config of that moment. n is the node that runs; nil = nothing does.
 func chores(current func() *config.Config, s store.Store, n *node, log *slog.Logger) (*loop.Group, error) {
 	tasks := []*chore{
-		{name: "sweeper", every: func(c *config.Config) time.Duration { return c.Tasks.Sweeper.Every.Std() }, do: func(ctx context.Context) (string, error) {
+		{name: "sweeper", once: true, every: func(c *config.Config) time.Duration { return c.Tasks.Sweeper.Every.Std() }, do: func(ctx context.Context) (string, error) {
 			if n != nil && n.clockHeld() != "" {
 				return "", nil // what is past its retention cannot be told from what is not
 			}
@@ -28,7 +30,7 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 			tended, err := s.Upkeep(ctx)
 			return tendedWords(tended), err
 		}},
-		{name: "self-audit", every: func(c *config.Config) time.Duration { return c.Tasks.SelfAudit.Every.Std() }, do: (&audit{store: s, log: log}).run},
+		{name: "self-audit", once: true, every: func(c *config.Config) time.Duration { return c.Tasks.SelfAudit.Every.Std() }, do: (&audit{store: s, log: log}).run},
 		{name: pingTask, every: func(*config.Config) time.Duration { return pingEvery }, do: n.ping},
 	}
 	if b, ok := s.(store.Backer); ok || s == nil {
@@ -43,6 +45,9 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 		t.store = s
 		if n != nil {
 			t.told = n.taskEnded
+			if t.once && !s.Sole() {
+				t.turn = n.turn
+			}
 		}
 		all = append(all, loop.Task{Name: t.name, Every: t.every(current()), Cycle: t.cycle})
 	}
@@ -62,10 +67,12 @@ func retention(c *config.Config) maintenance.Retention {
 // to do writes nothing: at rest the disk rests.
 type chore struct {
 	name  string
+	once  bool // one node runs it for all that share the store
 	every func(*config.Config) time.Duration
 	do    func(context.Context) (done string, err error) // done: "" = there was nothing to do
 	store admin.Store
-	told  func(name string, err error) // of each result; nil = nobody
+	told  func(name string, err error)                                                      // of each result; nil = nobody
+	turn  func(ctx context.Context, task string) (h admin.TaskHolder, mine bool, err error) // nil = it is always ours
 
 	failures int // in a row; one cycle at a time
 }
@@ -75,6 +82,14 @@ const saveWithin = 5 * time.Second
 
 func (t *chore) cycle(ctx context.Context) error {
 	run := admin.TaskRun{Task: t.name, LastStart: time.Now()}
+	if t.turn != nil {
+		h, mine, err := t.turn(ctx, t.name)
+		if err != nil || !mine {
+			t.failures = 0 // whoever runs it counts his own
+			return err
+		}
+		run.Session, run.Epoch = h.Session, h.Epoch
+	}
 	done, err := t.do(ctx)
 	if ctx.Err() != nil && err != nil {
 		return err // a shutdown: the loop tells it from a failure
@@ -97,7 +112,11 @@ func (t *chore) cycle(ctx context.Context) error {
 	run.Failures, run.Result = t.failures, done
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveWithin)
 	defer cancel()
-	if serr := t.store.SaveTaskRun(saving, run); serr != nil && err == nil {
+	serr := t.store.SaveTaskRun(saving, run)
+	if errors.Is(serr, engine.ErrFenced) {
+		return err // another node has it by now; its work is safe to repeat, its note is the one that counts
+	}
+	if serr != nil && err == nil {
 		return fmt.Errorf("note that %s did its work: %w", t.name, serr)
 	}
 	return err

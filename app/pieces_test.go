@@ -17,6 +17,7 @@ import (
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/delivery"
+	"leasehold/engine"
 	"leasehold/internal/redact"
 	"leasehold/store/sqlite"
 )
@@ -24,12 +25,13 @@ import (
 // book keeps what a chore notes.
 type book struct {
 	admin.Store
-	runs []admin.TaskRun
+	runs   []admin.TaskRun
+	refuse error
 }
 
 func (b *book) SaveTaskRun(_ context.Context, r admin.TaskRun) error {
 	b.runs = append(b.runs, r)
-	return nil
+	return b.refuse
 }
 
 func TestChore(t *testing.T) {
@@ -58,6 +60,33 @@ func TestChore(t *testing.T) {
 		want := []string{"0 |deleted 3 events|false", "1 disk||true", "2 disk|deleted 1 events|true", "0 ||false"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+
+	t.Run("what another node runs for all is left to it, and not noted over it", func(t *testing.T) {
+		b := &book{}
+		did, mine := 0, false
+		c := &chore{
+			name: "sweeper", store: b, do: func(context.Context) (string, error) { did++; return "deleted 3 events", nil },
+			turn: func(_ context.Context, task string) (admin.TaskHolder, bool, error) {
+				return admin.TaskHolder{Task: task, Session: "session", Epoch: 7}, mine, nil
+			},
+		}
+		if err := c.cycle(t.Context()); err != nil || did > 0 || len(b.runs) > 0 {
+			t.Errorf("another's turn: got %v, %d runs and %v noted, want nothing done", err, did, b.runs)
+		}
+		mine, b.refuse = true, engine.ErrFenced // it was taken over meanwhile
+		if err := c.cycle(t.Context()); err != nil || did != 1 {
+			t.Errorf("our turn: got %v and %d runs, want one", err, did)
+		}
+		if len(b.runs) != 1 || b.runs[0].Session != "session" || b.runs[0].Epoch != 7 {
+			t.Errorf("got %+v noted, want it with the token of its holder", b.runs)
+		}
+		c.turn = func(context.Context, string) (admin.TaskHolder, bool, error) {
+			return admin.TaskHolder{}, false, errors.New("no answer")
+		}
+		if err := c.cycle(t.Context()); err == nil || did != 1 {
+			t.Errorf("nobody knows whose turn: got %v and %d runs, want the error and no work", err, did)
 		}
 	})
 

@@ -25,13 +25,13 @@ func (p *program) listTasks() *cobra.Command {
 				if p.json {
 					return p.asJSON(page)
 				}
-				t := newTable("TASK", "LAST RUN", "LAST SUCCESS", "NEXT RUN", "FAILURES", "RESULT")
+				t := newTable("TASK", "LAST RUN", "LAST SUCCESS", "NEXT RUN", "FAILURES", "NODE", "RESULT")
 				for _, x := range page.Items {
 					result := x.Result
 					if x.LastError != "" {
 						result = x.LastError
 					}
-					t.row(x.Name, ago(x.LastStart), ago(x.LastSuccess), in(x.NextRun), strconv.Itoa(x.ConsecutiveFailures), short(result, 80))
+					t.row(x.Name, ago(x.LastStart), ago(x.LastSuccess), in(x.NextRun), strconv.Itoa(x.ConsecutiveFailures), x.Node, short(result, 80))
 				}
 				t.write(p.Stdout)
 				return nil
