@@ -51,6 +51,7 @@ func mochiServer(t *testing.T) (stop func(), l *live) {
 	t.Cleanup(stop)
 	l = newLive(t, ln.Addr().String())
 	l.words, l.batch = true, 20
+	l.properties = int64(len("\x02....")) // it gives every message an expiry
 	return stop, l
 }
 
