@@ -190,6 +190,8 @@ type Totals struct {
 // before the call. Writes are durable when they return, and wake whoever must
 // act on them. Answers carry a kind: fault.NotFound, fault.Conflict, fault.Invalid.
 type Store interface {
+	TargetStore
+
 	Installations(ctx context.Context) ([]Installation, error)
 	Installation(ctx context.Context, id string) (Installation, error)
 	// PutInstallation creates or replaces a row; revision 0 creates, any other must

@@ -21,7 +21,11 @@ const (
 	sqlCountMessages = `SELECT count(*) FROM message WHERE state < 2`
 	sqlJourneys      = record.DeliveryColumns + record.DeliveryJoin + ` WHERE d.event_seq = ANY($1) ORDER BY d.event_seq, d.target`
 	sqlPayloads      = record.PayloadColumns + ` WHERE e.seq = ANY($1)`
-	sqlMoveMessages  = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
+	sqlCountWaiting  = `SELECT count(*) FROM delivery WHERE state = 0 AND target = $1`
+	// Locked in the order of events, as marks are.
+	sqlEndWaiting = `WITH d AS MATERIALIZED (SELECT event_seq, target FROM delivery WHERE state = 0 AND target = $1 ORDER BY event_seq LIMIT $4 FOR UPDATE)
+UPDATE delivery u SET state = 2, ended_at = $2, last_error = $3 FROM d WHERE u.event_seq = d.event_seq AND u.target = d.target AND u.state = 0`
+	sqlMoveMessages = `UPDATE message SET lease_id = $3 WHERE state = 0 AND lease_id = $2 AND installation_id = $1`
 	// No index knows when something ended or was accepted: the deliveries are walked
 	// in the order of their events, and each is told whether it is one of those.
 	sqlReplayable = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id,
@@ -34,14 +38,16 @@ const (
 
 // dialect is what is PostgreSQL's own of the statements for people.
 var dialect = &record.Dialect{
-	Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, CountMessages: sqlCountMessages, Journeys: sqlJourneys, Payloads: sqlPayloads, MoveMessages: sqlMoveMessages,
+	Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, CountMessages: sqlCountMessages, Journeys: sqlJourneys, Payloads: sqlPayloads,
+	MoveMessages: sqlMoveMessages, CountWaiting: sqlCountWaiting, EndWaiting: sqlEndWaiting,
 	Seqs:   func(seqs []int64) (any, error) { return seqs, nil },
 	Events: eventQuery,
 	Replayable: func(q admin.ReplayQuery) (string, []any) {
 		return sqlReplayable, []any{q.After, q.Target, q.Installation, []byte(q.Type), record.Millis(q.Since), record.Millis(q.Until), q.Limit}
 	},
 	Bytes: func(ctx context.Context, db *sqlx.DB) (n int64, err error) {
-		return n, db.GetContext(ctx, &n, sqlBytes)
+		err = db.GetContext(ctx, &n, sqlBytes)
+		return n, err
 	},
 }
 

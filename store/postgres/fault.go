@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"leasehold/internal/fault"
+	"leasehold/store/internal/record"
 )
 
 // state is the five letters with which the server says what is wrong; "" when it
@@ -143,8 +144,7 @@ func failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// plain is text as the database stores it: without the NUL and the broken UTF-8
-// that a platform's words may have. It is for what only people read.
+// plain is record.Plain.
 func plain(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return record.Plain(s)
 }

@@ -21,7 +21,10 @@ const (
 	sqlCountMessages = `SELECT count(*) FROM message INDEXED BY message_waiting WHERE state < 2`
 	sqlJourneys      = record.DeliveryColumns + record.DeliveryJoin + ` WHERE d.event_seq IN (SELECT value FROM json_each($1)) ORDER BY d.event_seq, d.target`
 	sqlPayloads      = record.PayloadColumns + ` WHERE e.seq IN (SELECT value FROM json_each($1))`
-	sqlMoveMessages  = `UPDATE message INDEXED BY message_waiting SET lease_id = $3 WHERE state < 2 AND state = 0 AND lease_id = $2 AND installation_id = $1`
+	sqlCountWaiting  = `SELECT count(*) FROM delivery INDEXED BY delivery_pending WHERE state = 0 AND target = $1`
+	sqlEndWaiting    = `UPDATE delivery SET state = 2, ended_at = $2, last_error = $3 WHERE state = 0 AND (event_seq, target) IN (
+  SELECT event_seq, target FROM delivery INDEXED BY delivery_pending WHERE state = 0 AND target = $1 ORDER BY event_seq LIMIT $4)`
+	sqlMoveMessages = `UPDATE message INDEXED BY message_waiting SET lease_id = $3 WHERE state < 2 AND state = 0 AND lease_id = $2 AND installation_id = $1`
 	// No index knows when something ended or was accepted: the deliveries are walked
 	// in the order of their events, and each is told whether it is one of those.
 	sqlReplayable = `SELECT d.event_seq, d.target, d.lease_id, d.webhook_id, d.state, d.attempts, d.next_attempt, d.ended_at, d.last_error, d.replay, e.installation_id,
@@ -35,7 +38,8 @@ const (
 // dialect is what is SQLite's own of the statements for people.
 func dialect(path string) *record.Dialect {
 	return &record.Dialect{
-		Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, CountMessages: sqlCountMessages, Journeys: sqlJourneys, Payloads: sqlPayloads, MoveMessages: sqlMoveMessages,
+		Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, CountMessages: sqlCountMessages, Journeys: sqlJourneys, Payloads: sqlPayloads,
+		MoveMessages: sqlMoveMessages, CountWaiting: sqlCountWaiting, EndWaiting: sqlEndWaiting,
 		Seqs:   func(seqs []int64) (any, error) { return list(seqs) },
 		Events: eventQuery,
 		Replayable: func(q admin.ReplayQuery) (string, []any) {

@@ -96,6 +96,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("replies", func(t *testing.T) { r.replies(t) })
 	t.Run("installations", func(t *testing.T) { r.installations(t) })
 	t.Run("reconcile", func(t *testing.T) { r.reconcile(t) })
+	t.Run("targets", func(t *testing.T) { r.targets(t) })
 	t.Run("events", func(t *testing.T) { r.events(t) })
 	t.Run("deliveries", func(t *testing.T) { r.deliveries(t) })
 	t.Run("replay", func(t *testing.T) { r.replay(t) })

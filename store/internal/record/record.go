@@ -9,6 +9,7 @@ package record
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -34,6 +35,9 @@ type Dialect struct {
 	// Replayable writes the statement for the deliveries that a query looks at: the
 	// columns of DeliveryColumns, and whether it is one of those, as chosen.
 	Replayable func(admin.ReplayQuery) (string, []any)
+	// CountWaiting counts the deliveries that wait for target $1; EndWaiting ends at most
+	// $4 of them, the oldest, as dead letters at $2 with the reason $3.
+	CountWaiting, EndWaiting string
 	// MoveMessages gives those of installation $1 that wait under lease $2 to lease $3.
 	MoveMessages string
 
@@ -70,6 +74,12 @@ func page(limit int) int {
 		return defaultPage
 	}
 	return min(limit, maxPage)
+}
+
+// Plain is text as every database stores it: without the NUL and the broken UTF-8
+// that somebody else's words may have. It is for what only people read.
+func Plain(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Millis is how a time is stored; 0 stands for no time at all.
