@@ -14,9 +14,9 @@ const (
 	// down for hours is asked twelve times an hour, not sixty.
 	backoffLong = 5 * time.Minute
 	longAfter   = 10
-	// stableAfter is how long a link must have been connected before its failures
+	// StableAfter is how long a link must have been connected before its failures
 	// are forgotten: a server that accepts and drops is a failing one.
-	stableAfter = time.Minute
+	StableAfter = time.Minute
 	// probeFirst and probeCap pace the retries of what a person must mend.
 	probeFirst, probeCap = 5 * time.Minute, 6 * time.Hour
 	// ghostTries at ghostMin to ghostMax: a restart races its own ghost.

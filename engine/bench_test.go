@@ -55,7 +55,7 @@ func newFullCore(b *testing.B) *fullCore {
 		f.step(b, inTick{})
 		f.now = max(f.now+1, min(f.Next(), f.now.Add(time.Second)))
 	}
-	f.now = f.now.Add(2 * stableAfter)
+	f.now = f.now.Add(2 * StableAfter)
 	f.step(b, inTick{}) // every term is stable now
 	return f
 }

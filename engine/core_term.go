@@ -96,7 +96,7 @@ func (c *Core) ready(u *unit) {
 		return
 	}
 	t.phase, t.readyAt = live, c.now
-	t.deadline = c.now.Add(stableAfter)
+	t.deadline = c.now.Add(StableAfter)
 	c.freeSlot(t)
 	u.blocked, u.reason, u.detail = false, "", ""
 }
@@ -218,7 +218,7 @@ func (c *Core) finish(u *unit) {
 
 // failed counts a failure and stores when the next dial is allowed.
 func (c *Core) failed(u *unit, exit channel.Exit, up time.Duration) {
-	if up >= stableAfter {
+	if up >= StableAfter {
 		u.fails, u.rejections, u.localFails = 0, 0, 0
 	}
 	u.reason, u.detail = exit.Code, exit.Err.Error()

@@ -233,6 +233,49 @@ func oneAttemptPerCluster(r *rig) {
 	}
 }
 
+func handoverKeepsSchedule(r *rig) {
+	s := r.open()
+	r.install(s, "acme")
+	r.platform.set("acme", rule{run: func(context.Context, *channel.Link) error {
+		return channel.Rejected("auth", errors.New("invalid_auth"))
+	}})
+	nodes := []*node{r.start("a", s), r.start("b", r.open()), r.start("c", r.open())}
+	// holder is the node that has it, once somebody does.
+	holder := func(but *node) (n *node) {
+		r.within(time.Minute, "somebody has it", func() bool {
+			i := slices.IndexFunc(nodes, func(n *node) bool { return n != but && n.sup.Status().Held == 1 })
+			if i >= 0 {
+				n = nodes[i]
+			}
+			return i >= 0
+		})
+		return n
+	}
+	r.within(10*time.Second, "the first attempt", func() bool { return r.platform.runs("acme") == 1 })
+	first := holder(nil)
+	pass(30 * time.Second)
+	first.finish() // hands over politely
+	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == first })
+	dead := holder(nil)
+	pass(30 * time.Second)
+	dead.store.breakNext("*", storeRule{times: -1, err: errStoreDown}) // and that one dies
+	last := holder(dead)
+	row, err := s.Installation(r.Context(), "acme")
+	if got := last.sup.Status().Session; err != nil || row.Owner != got {
+		r.Errorf("got owner %q (%v), want the third node's session %q", row.Owner, err, got)
+	}
+	at := r.platform.runTimes("acme")
+	pass(at[0].Add(4*time.Minute + 55*time.Second).Sub(time.Now()))
+	if got := r.platform.runs("acme"); got != 1 {
+		r.Errorf("got %d attempts within five minutes and over two handovers, want 1", got)
+	}
+	r.within(4*time.Minute, "the slow probe", func() bool { return r.platform.runs("acme") == 2 })
+	dead.store.breakNext("*", storeRule{})
+	for _, n := range nodes {
+		n.finish()
+	}
+}
+
 func takenIdentity(r *rig) {
 	s := r.open()
 	a := r.start("same", s, func(o *engine.Options) { o.Host = "here" })

@@ -73,6 +73,7 @@ var scenarios = []struct {
 	{"leases split fairly, without ping-pong", several, fairSplit},
 	{"a storm is flat", anywhere, stormIsFlat},
 	{"a bad credential is tried once, whatever the number of nodes", several, oneAttemptPerCluster},
+	{"a handover does not restart the schedule of what is blocked", several, handoverKeepsSchedule},
 	{"a slow dial does not reset the backoff", anywhere, slowDialKeepsBackoff},
 	{"a store that takes nothing parks every term until a probe is written", anywhere, parksOnFullStore},
 	{"a failed and a failed but persisted store call end alike", several, faultsBothWays},
@@ -87,7 +88,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 47
+	const promised = 48
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}

@@ -36,6 +36,7 @@ type simLease struct {
 	epoch     int64
 	run       int64
 	fails     int
+	dialled   bool // since the last failure
 	notBefore Instant
 }
 
@@ -134,9 +135,10 @@ func (s *simStore) claim(session string, ids []string) ([]Grant, error) {
 		if l.owner != "" && s.sessions[l.owner] != nil {
 			continue
 		}
-		if l.owner != "" {
+		if l.owner != "" && l.dialled {
 			l.fails++
 		}
+		l.dialled = false
 		l.owner, l.epoch = session, max(l.epoch+1, int64(s.clock()/1e6))
 		s.version++
 		if l.epoch <= s.granted[id] {
@@ -161,6 +163,7 @@ func (s *simStore) begin(t channel.Term) (int64, error) {
 		return 0, ErrFenced
 	}
 	s.leases[t.Installation].run++
+	s.leases[t.Installation].dialled = true
 	return s.leases[t.Installation].run, nil
 }
 
@@ -172,7 +175,7 @@ func (s *simStore) backoff(t channel.Term, fails int, wait time.Duration) error 
 		return ErrFenced
 	}
 	l := s.leases[t.Installation]
-	l.fails, l.notBefore = fails, s.clock().Add(wait)
+	l.fails, l.notBefore, l.dialled = fails, s.clock().Add(wait), false
 	return nil
 }
 

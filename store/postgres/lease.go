@@ -18,8 +18,10 @@ const (
 	// A lease is free when it has no owner or its owner's session is gone. Whether it is
 	// is asked of one moment, and the answer compared by the epoch once the row is
 	// locked: after a wait the database looks at the row again but not at the sessions,
-	// and granted one lease twice. Taking it from a dead owner counts as a failure, so
-	// that a crash loop backs off. not_before gates dialling, not holding.
+	// and granted one lease twice. not_before gates dialling, not holding.
+	//
+	// Taking it from an owner that died over it counts as a failure, so that a crash loop
+	// backs off: one who only waited, or had been connected for long, did not.
 	sqlClaim = `WITH snap AS MATERIALIZED (
   SELECT l.id, l.epoch FROM lease l WHERE l.id = ANY($2::text[])
     AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))
@@ -27,14 +29,16 @@ const (
 ), locked AS MATERIALIZED (
   SELECT l.id, c.epoch FROM lease l JOIN snap c ON c.id = l.id AND c.epoch = l.epoch FOR NO KEY UPDATE OF l SKIP LOCKED
 )
-UPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL)::int, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())
+UPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL AND l.dialled_at > 0 AND NOT EXISTS (
+         SELECT 1 FROM link_status c WHERE c.installation_id = l.id AND c.epoch = l.epoch AND c.state = 'connected' AND c.since <= leasehold_now() - $3))::int,
+       dialled_at = 0, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())
   FROM locked k WHERE l.id = k.id AND l.epoch = k.epoch
 RETURNING l.id, l.epoch, l.run, l.fails, l.not_before - leasehold_now()`
 
-	sqlBeginTerm = `UPDATE lease SET run = run + 1 WHERE id = $1 AND epoch = $2 AND owner = $3
+	sqlBeginTerm = `UPDATE lease SET run = run + 1, dialled_at = leasehold_now() WHERE id = $1 AND epoch = $2 AND owner = $3
    AND EXISTS (SELECT 1 FROM session WHERE session_id = $3) RETURNING run`
 	sqlGetCursor   = `SELECT value FROM cursor WHERE lease_id = $1 AND identity = $2`
-	sqlSaveBackoff = `UPDATE lease SET fails = $4, not_before = CASE WHEN $5::bigint > 0 THEN leasehold_now() + $5 ELSE 0 END
+	sqlSaveBackoff = `UPDATE lease SET fails = $4, dialled_at = 0, not_before = CASE WHEN $5::bigint > 0 THEN leasehold_now() + $5 ELSE 0 END
  WHERE id = $1 AND epoch = $2 AND owner = $3 AND EXISTS (SELECT 1 FROM session WHERE session_id = $3)`
 
 	// Locked in the order of ids, as accepts lock them. What wakes the others is a
@@ -55,7 +59,7 @@ SELECT rel.id FROM rel LEFT JOIN woken ON true`
 func (s *Store) Claim(ctx context.Context, session string, ids []string) ([]engine.Grant, error) {
 	grants, err := write(ctx, s, func(ctx context.Context) ([]engine.Grant, error) {
 		var grants []engine.Grant
-		err := s.atomically(ctx, s.pool, step{sql: sqlClaim, args: []any{session, ids}, scan: func(rows pgx.Rows) error {
+		err := s.atomically(ctx, s.pool, step{sql: sqlClaim, args: []any{session, ids, engine.StableAfter.Milliseconds()}, scan: func(rows pgx.Rows) error {
 			var g engine.Grant
 			var wait int64
 			err := rows.Scan(&g.ID, &g.Epoch, &g.Run, &g.Fails, &wait)

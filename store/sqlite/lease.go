@@ -17,16 +17,19 @@ const maxWait = 6 * time.Hour
 
 const (
 	// A lease is free when it has no owner or its owner's session is gone. Taking it
-	// from a dead owner counts as a failure, so that a crash loop backs off.
-	sqlClaim = `UPDATE lease SET fails = fails + (owner IS NOT NULL), owner = $1, epoch = max(epoch + 1, $3)
+	// from an owner that died over it counts as a failure, so that a crash loop backs
+	// off: one who only waited, or had been connected for long, did not.
+	sqlClaim = `UPDATE lease SET fails = fails + (owner IS NOT NULL AND dialled_at > 0 AND NOT EXISTS (
+         SELECT 1 FROM link_status c WHERE c.installation_id = lease.id AND c.epoch = lease.epoch AND c.state = 'connected' AND c.since <= $3 - $4)),
+       dialled_at = 0, owner = $1, epoch = max(epoch + 1, $3)
  WHERE id IN (SELECT value FROM json_each($2))
    AND (owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = lease.owner))
    AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND m.draining = 0)
 RETURNING id, epoch, run, fails, not_before`
-	sqlBeginTerm = `UPDATE lease SET run = run + 1 WHERE id = $1 AND epoch = $2 AND owner = $3
+	sqlBeginTerm = `UPDATE lease SET run = run + 1, dialled_at = $4 WHERE id = $1 AND epoch = $2 AND owner = $3
    AND EXISTS (SELECT 1 FROM session WHERE session_id = $3) RETURNING run`
 	sqlGetCursor   = `SELECT value FROM cursor WHERE lease_id = $1 AND identity = $2`
-	sqlSaveBackoff = `UPDATE lease SET fails = $4, not_before = $5 WHERE id = $1 AND epoch = $2 AND owner = $3
+	sqlSaveBackoff = `UPDATE lease SET fails = $4, dialled_at = 0, not_before = $5 WHERE id = $1 AND epoch = $2 AND owner = $3
    AND EXISTS (SELECT 1 FROM session WHERE session_id = $3)`
 	sqlRelease = `UPDATE lease SET owner = NULL WHERE id = $1 AND epoch = $2 AND owner = $3`
 )
@@ -41,7 +44,7 @@ func (s *Store) Claim(ctx context.Context, session string, ids []string) ([]engi
 	}
 	var grants []engine.Grant
 	err = s.c.do(ctx, func(w *writer) error {
-		return w.each(sqlClaim, []any{session, string(list), w.now}, func(rows *sql.Rows) error {
+		return w.each(sqlClaim, []any{session, string(list), w.now, engine.StableAfter.Milliseconds()}, func(rows *sql.Rows) error {
 			var g engine.Grant
 			var notBefore int64
 			if err := rows.Scan(&g.ID, &g.Epoch, &g.Run, &g.Fails, &notBefore); err != nil {
@@ -65,7 +68,7 @@ func (s *Store) BeginTerm(ctx context.Context, t channel.Term, identity string) 
 	var run int64
 	var cursor []byte
 	err := s.c.do(ctx, func(w *writer) error {
-		err := w.get(sqlBeginTerm, []any{t.Installation, t.Epoch, t.Owner}, &run)
+		err := w.get(sqlBeginTerm, []any{t.Installation, t.Epoch, t.Owner, w.now}, &run)
 		if errors.Is(err, sql.ErrNoRows) {
 			return engine.ErrFenced
 		}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,6 +145,50 @@ func (r *runner) leases(t *testing.T) {
 		want(w, "fails after a release", w.claim(s, "b", "i")["i"].Fails, 1)
 	})
 
+	r.promise(t, "a death counts for a connection that may be its reason, and for none that waits or had lasted", func(w *world) {
+		s := w.node()
+		state := func(term channel.Term, state engine.State) {
+			w.must(s.SaveStatus(w.ctx, []engine.TermStatus{{Term: term, Status: engine.LinkStatus{Installation: term.Installation, State: state, Since: w.clock.Now()}}}))
+		}
+		deaths := map[string]struct {
+			live  func(term channel.Term)
+			fails int
+		}{
+			"before it was connected": {func(channel.Term) {}, 1},
+			"shortly after": {func(term channel.Term) {
+				state(term, engine.Connected)
+				w.clock.Step(engine.StableAfter - time.Second)
+			}, 1},
+			"after a long connection": {func(term channel.Term) {
+				state(term, engine.Connected)
+				w.clock.Step(engine.StableAfter)
+			}, 0},
+			"while it waited": {func(term channel.Term) {
+				w.must(s.SaveBackoff(w.ctx, term, 0, time.Second))
+			}, 0},
+			"in a connection after a long one": {func(term channel.Term) {
+				state(term, engine.Connected)
+				w.clock.Step(engine.StableAfter)
+				state(term, engine.Connecting)
+			}, 1},
+		}
+		session := 0
+		for name, d := range deaths {
+			id := strings.ReplaceAll(name, " ", "-")
+			w.put(id)
+			w.open(s, fmt.Sprint(session))
+			d.live(w.begin(s, fmt.Sprint(session), id))
+			w.must(s.EndSession(w.ctx, fmt.Sprint(session)))
+			for again := range 2 { // who takes it over and dies without a dial counts for nothing
+				session++
+				w.open(s, fmt.Sprint(session))
+				want(w, fmt.Sprintf("fails after a death %s, owner %d", name, again), w.claim(s, fmt.Sprint(session), id)[id].Fails, d.fails)
+				w.must(s.EndSession(w.ctx, fmt.Sprint(session)))
+			}
+			session++
+		}
+	})
+
 	r.write(t, "a release frees what is held, and tells what it freed", func(w *world) {
 		s := w.node()
 		i, j := w.hold("i"), w.hold("j")
@@ -192,7 +237,7 @@ func (r *runner) leases(t *testing.T) {
 		}
 		w.clock.Step(20 * time.Minute)
 		g := again("b")
-		want(w, "fails, with one for the owner that died", g.Fails, 8)
+		want(w, "fails, with none for an owner that only waited", g.Fails, 7)
 		want(w, "wait", g.Wait, 40*time.Minute)
 		w.clock.Step(time.Hour)
 		want(w, "wait that is over", again("a").Wait, 0)

@@ -291,7 +291,7 @@ func (r *runner) sole(t *testing.T) {
 		})
 		restart(w, "c", "boot-2/1", func() {
 			g := w.claim(w.s, "c", "i")["i"]
-			want(w, "fails after a boot: one, since its owner died", g.Fails, 1)
+			want(w, "fails after a boot", g.Fails, 0)
 			want(w, "wait after a boot", g.Wait, 0)
 		})
 	})
