@@ -24,7 +24,7 @@ type Proxy struct {
 	ln        net.Listener
 	wires     []*wire
 	dials     int
-	paused    bool
+	paused    ways
 	blackhole bool
 	delay     time.Duration
 }
@@ -85,7 +85,10 @@ func (p *Proxy) serve(near net.Conn) {
 	defer w.close()
 	p.mu.Lock()
 	p.dials++
-	w.held = p.paused || p.blackhole
+	w.held = p.paused
+	if p.blackhole {
+		w.held = bothWays
+	}
 	w.delay = p.delay
 	p.wires = append(p.wires, w)
 	p.mu.Unlock()
@@ -115,14 +118,23 @@ func (p *Proxy) forget(w *wire) {
 }
 
 // Pause is Faults.Pause.
-func (p *Proxy) Pause() {
-	p.set(func() { p.paused = true })
-	p.each((*wire).hold)
+func (p *Proxy) Pause() { p.pause(bothWays) }
+
+// PauseAnswers is Pause in one direction: what the dialler says arrives, what it is
+// answered does not.
+func (p *Proxy) PauseAnswers() { p.pause(ways{toNear: true}) }
+
+// PauseRequests is Pause in the other direction.
+func (p *Proxy) PauseRequests() { p.pause(ways{toFar: true}) }
+
+func (p *Proxy) pause(f ways) {
+	p.set(func() { p.paused = p.paused.with(f) })
+	p.each(func(w *wire) { w.hold(f) })
 }
 
 // Resume is Faults.Resume.
 func (p *Proxy) Resume() {
-	p.set(func() { p.paused = false })
+	p.set(func() { p.paused = ways{} })
 	p.each((*wire).release)
 }
 
@@ -133,7 +145,7 @@ func (p *Proxy) Cut() { p.each((*wire).cut) }
 func (p *Proxy) HalfClose() { p.each((*wire).halfClose) }
 
 // BlackholeExisting is Faults.BlackholeExisting.
-func (p *Proxy) BlackholeExisting() { p.each((*wire).hold) }
+func (p *Proxy) BlackholeExisting() { p.each(func(w *wire) { w.hold(bothWays) }) }
 
 // Blackhole is Faults.Blackhole: dials succeed and stay mute.
 func (p *Proxy) Blackhole(on bool) { p.set(func() { p.blackhole = on }) }

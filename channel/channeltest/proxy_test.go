@@ -88,6 +88,28 @@ func TestProxyFaults(t *testing.T) {
 			p.Resume()
 			wantRead(t, far, "held")
 		},
+		"answers are stopped while requests pass": func(t *testing.T, p *channeltest.Proxy, ln net.Listener, near, far net.Conn) {
+			p.PauseAnswers()
+			near2, far2 := through(t, p, ln)
+			for _, c := range []struct{ near, far net.Conn }{{near, far}, {near2, far2}} {
+				write(t, c.near, "asked")
+				wantRead(t, c.far, "asked")
+				write(t, c.far, "held")
+				mute(t, c.near)
+			}
+			p.Resume()
+			wantRead(t, near, "held")
+			wantRead(t, near2, "held")
+		},
+		"requests are stopped while answers pass": func(t *testing.T, p *channeltest.Proxy, _ net.Listener, near, far net.Conn) {
+			p.PauseRequests()
+			write(t, far, "told")
+			wantRead(t, near, "told")
+			write(t, near, "held")
+			mute(t, far)
+			p.Resume()
+			wantRead(t, far, "held")
+		},
 		"a cut resets both ends, of a paused connection too": func(t *testing.T, p *channeltest.Proxy, _ net.Listener, near, far net.Conn) {
 			p.Pause()
 			p.Cut()

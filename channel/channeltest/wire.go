@@ -11,6 +11,17 @@ import (
 	"leasehold/internal/loop"
 )
 
+// ways are those of a connection's two directions that stand still.
+type ways struct{ toFar, toNear bool }
+
+var bothWays = ways{toFar: true, toNear: true}
+
+func (f ways) holds(toNear bool) bool { return toNear && f.toNear || !toNear && f.toFar }
+
+func (f ways) with(more ways) ways {
+	return ways{toFar: f.toFar || more.toFar, toNear: f.toNear || more.toNear}
+}
+
 // wire is one connection through a Proxy.
 type wire struct {
 	near net.Conn // the dialler's
@@ -18,7 +29,7 @@ type wire struct {
 	mu      sync.Mutex // guards what follows
 	changed *sync.Cond
 	far     net.Conn // the target's; nil until it is dialled
-	held    bool
+	held    ways
 	void    bool // nothing goes to the dialler any more
 	dead    bool
 	delay   time.Duration
@@ -29,7 +40,7 @@ func (w *wire) pump(ctx context.Context, dst, src net.Conn, toNear bool) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
-		if !w.pass(ctx) {
+		if !w.pass(ctx, toNear) {
 			return
 		}
 		if n > 0 && !w.drops(toNear) {
@@ -52,9 +63,9 @@ func (w *wire) pump(ctx context.Context, dst, src net.Conn, toNear bool) {
 }
 
 // pass waits while bytes are held; false means that the connection is gone.
-func (w *wire) pass(ctx context.Context) bool {
+func (w *wire) pass(ctx context.Context, toNear bool) bool {
 	w.mu.Lock()
-	for w.held && !w.dead {
+	for w.held.holds(toNear) && !w.dead {
 		w.changed.Wait()
 	}
 	delay, dead := w.delay, w.dead
@@ -85,16 +96,16 @@ func (w *wire) attach(far net.Conn) bool {
 	return true
 }
 
-func (w *wire) hold() {
+func (w *wire) hold(f ways) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held = true
+	w.held = w.held.with(f)
 }
 
 func (w *wire) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held = false
+	w.held = ways{}
 	w.changed.Broadcast()
 }
 

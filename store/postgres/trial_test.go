@@ -18,27 +18,6 @@ import (
 	"leasehold/store/postgres/pgtest"
 )
 
-// books are what the trial is judged by, beside the server's own commit times: each
-// grant and each release, written in its own transaction, and every grant of a lease
-// whose owner was alive.
-const books = `CREATE TABLE book (lease text, epoch bigint, freed boolean);
-CREATE TABLE twice (lease text, epoch bigint);
-CREATE FUNCTION keep_book() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF NEW.epoch <> OLD.epoch THEN
-    INSERT INTO book VALUES (NEW.id, NEW.epoch, false);
-    IF EXISTS (SELECT 1 FROM session WHERE session_id = OLD.owner) THEN INSERT INTO twice VALUES (NEW.id, NEW.epoch); END IF;
-  ELSIF NEW.owner IS NULL AND OLD.owner IS NOT NULL THEN
-    INSERT INTO book VALUES (NEW.id, NEW.epoch, true);
-  END IF;
-  RETURN NULL;
-END $$;
-CREATE TRIGGER keep_book AFTER UPDATE ON lease FOR EACH ROW EXECUTE FUNCTION keep_book();`
-
-// stale counts the rows of a table that were committed after their lease had been
-// granted to another, or freed.
-const stale = `SELECT count(*) FROM %s w JOIN book b ON b.lease = w.lease_id
- WHERE (b.epoch > w.epoch OR b.freed AND b.epoch = w.epoch) AND pg_xact_commit_timestamp(b.xmin) < pg_xact_commit_timestamp(w.xmin)`
-
 // TestTrial lets nodes commit, claim, release and lose their sessions beside each
 // other, as fast as they can, and judges by commit times that nothing of a lease's
 // former owner was ever committed.
@@ -54,7 +33,7 @@ func TestTrial(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("i%02d", n))
 		put(t, stores[0], ids[n])
 	}
-	pgtest.Exec(t, url, books)
+	pgtest.KeepBooks(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
 	defer cancel()
 	tr := &trial{T: t, ids: ids}
@@ -66,26 +45,13 @@ func TestTrial(t *testing.T) {
 	}
 	wg.Wait()
 
-	var events, grants, twice, staleEvents, staleMarks, deadlocks, missing int64
-	pgtest.Get(t, url, "SELECT count(*) FROM event", &events)
-	pgtest.Get(t, url, "SELECT count(*) FROM book WHERE NOT freed", &grants)
-	pgtest.Get(t, url, "SELECT count(*) FROM twice", &twice)
-	pgtest.Get(t, url, fmt.Sprintf(stale, "event"), &staleEvents)
-	pgtest.Get(t, url, fmt.Sprintf(stale, "delivery"), &staleMarks)
-	pgtest.Get(t, url, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", &deadlocks)
-	t.Logf("%d grants, %d events, %d told as stored, %d marks, %d fenced", grants, events, tr.told.Load(), tr.marked.Load(), tr.fenced.Load())
-	if missing = tr.told.Load() - events; missing > 0 {
+	books := pgtest.ReadBooks(t, url)
+	t.Logf("%d grants, %d events, %d told as stored, %d marks, %d fenced", books.Grants, books.Events, tr.told.Load(), tr.marked.Load(), tr.fenced.Load())
+	if missing := tr.told.Load() - books.Events; missing > 0 {
 		t.Errorf("events that were told as stored and are not there: got %d, want none", missing)
 	}
-	for what, got := range map[string]int64{
-		"events committed after their lease was another's": staleEvents, "marks committed after their lease was another's": staleMarks,
-		"leases granted while their owner lived": twice, "deadlocks": deadlocks,
-	} {
-		if got != 0 {
-			t.Errorf("%s: got %d, want none", what, got)
-		}
-	}
-	for what, got := range map[string]int64{"events": events, "grants": grants, "fenced": tr.fenced.Load(), "marks": tr.marked.Load()} {
+	books.Sound(t)
+	for what, got := range map[string]int64{"events": books.Events, "grants": books.Grants, "fenced": tr.fenced.Load(), "marks": tr.marked.Load()} {
 		if got < 10 {
 			t.Errorf("%s: got %d, want enough to judge by", what, got)
 		}

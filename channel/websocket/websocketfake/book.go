@@ -9,11 +9,14 @@ import (
 // Connection is the book of one connection.
 type Connection struct {
 	Opened     time.Time
-	Closed     time.Time // zero: it is open
-	CloseCode  int       // of the other side's close frame; -1 = none came
-	Concurrent int       // connections of the bot that were open when it came, itself included
-	Pings      int       // WebSocket pings heard
-	Sent       int       // events
+	Closed     time.Time     // zero: it is open
+	CloseCode  int           // of the other side's close frame; -1 = none came
+	Concurrent int           // connections of the bot that were open when it came, itself included
+	Waited     time.Duration // for an older one of the bot to end, at most Options.Grace
+	Heard      time.Time     // when it last said anything: a frame or a ping
+	Token      string        // that it came with
+	Pings      int           // WebSocket pings heard
+	Sent       int           // events
 	Acked      int
 }
 

@@ -107,10 +107,11 @@ func (b *bot) violate(format string, args ...any) {
 }
 
 // enter books a connection, after it has waited for an older one to end.
-func (b *bot) enter(c *client, grace time.Duration) {
-	timer := time.NewTimer(grace)
+func (b *bot) enter(c *client, token string, grace time.Duration) {
+	came, timer := time.Now(), time.NewTimer(grace)
 	defer timer.Stop()
 	b.mu.Lock()
+	busy := len(b.live) > 0
 	for waited := grace == 0; len(b.live) > 0 && !waited; {
 		ended := b.ended
 		b.mu.Unlock()
@@ -125,7 +126,10 @@ func (b *bot) enter(c *client, grace time.Duration) {
 	c.next = b.fired
 	b.live = append(b.live, c)
 	b.max = max(b.max, len(b.live))
-	c.record = &Connection{Opened: time.Now(), CloseCode: -1, Concurrent: len(b.live)}
+	c.record = &Connection{Opened: time.Now(), CloseCode: -1, Concurrent: len(b.live), Token: token}
+	if busy {
+		c.record.Waited = c.record.Opened.Sub(came)
+	}
 	b.records = append(b.records, c.record)
 }
 

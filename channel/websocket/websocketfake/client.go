@@ -79,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ws.SetReadLimit(1 << 20)
 	c.ws = ws
-	b.enter(c, s.options.Grace)
+	b.enter(c, bearer(r), s.options.Grace)
 	defer s.step(name, StepEnd)
 	defer func() { b.leave(c, int(c.code.Load())) }()
 	defer c.drop()
@@ -153,6 +153,7 @@ func (c *client) do(f func()) {
 func (c *client) onPing(context.Context, []byte) bool {
 	c.bot.mu.Lock()
 	c.record.Pings++
+	c.record.Heard = time.Now()
 	c.bot.mu.Unlock()
 	c.server.step(c.bot.name, StepPing)
 	return !c.how.NoPong && !c.mute.Load()

@@ -262,6 +262,9 @@ func TestTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.want("hello")
+			if got := w.fake.Connections("a")[0].Token; got != "token-of-a" {
+				t.Errorf("got it booked with %q, want its token", got)
+			}
 			p.close()
 		})
 	})
@@ -398,6 +401,12 @@ func TestConcurrentConnectionsAreCounted(t *testing.T) {
 			if got := w.fake.Connections("a")[1].Concurrent; got != 2 {
 				t.Errorf("got the second one booked with %d, want 2", got)
 			}
+			time.Sleep(time.Second)
+			a.say(`{"type":"ping"}`)
+			synctest.Wait()
+			if got := w.fake.Connections("a"); !got[0].Heard.After(got[1].Opened) || !got[1].Heard.IsZero() {
+				t.Errorf("got %+v, want the first heard after the second came", got)
+			}
 			a.close()
 			b.close()
 			other.close()
@@ -412,6 +421,9 @@ func TestConcurrentConnectionsAreCounted(t *testing.T) {
 			b.want("hello")
 			if got := w.fake.MaxConcurrent("a"); got != 1 {
 				t.Errorf("got %d, want one: the first ended within the grace", got)
+			}
+			if got := w.fake.Connections("a"); got[0].Waited != 0 || got[1].Waited != 500*time.Millisecond {
+				t.Errorf("got waits of %v and %v, want none and 500ms", got[0].Waited, got[1].Waited)
 			}
 			c := w.connect("a")
 			c.want("hello")

@@ -1,6 +1,9 @@
 package websocketfake
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // listen hears until the connection ends, and books what it hears.
 func (c *client) listen(said chan<- message) {
@@ -14,6 +17,7 @@ func (c *client) listen(said chan<- message) {
 			c.code.Store(closeCode(err))
 			return
 		}
+		c.spoke()
 		var m message
 		if err := json.Unmarshal(b, &m); err != nil {
 			c.bot.violate("said what is no JSON: %q", b)
@@ -40,6 +44,12 @@ func (c *client) listen(said chan<- message) {
 			c.bot.violate("said an unknown thing: %q", b)
 		}
 	}
+}
+
+func (c *client) spoke() {
+	c.bot.mu.Lock()
+	defer c.bot.mu.Unlock()
+	c.record.Heard = time.Now()
 }
 
 func (c *client) heard(frame string) {

@@ -33,6 +33,7 @@ const Role = "leasehold"
 const access = `local all all trust
 host all ` + Guest + ` 127.0.0.1/32 scram-sha-256
 host all all 127.0.0.1/32 trust
+local replication all trust
 `
 
 // Guest is a name for a role that needs its password on loopback. A test that wants
@@ -87,7 +88,7 @@ func Shared(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil {
-		s, err := start(bin, nil)
+		s, err := start(bin, nil, (*Server).initialise)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,13 @@ func Shared(t testing.TB) *Server {
 // settings beyond the usual ones, each as NAME=VALUE.
 func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	s, err := start(need.Postgres(t), settings)
+	s, err := start(need.Postgres(t), settings, (*Server).initialise)
+	return ofTest(t, s, err)
+}
+
+// ofTest gives a server the life of a test.
+func ofTest(t testing.TB, s *Server, err error) *Server {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +119,8 @@ func New(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-func start(bin string, settings []string) (_ *Server, err error) {
+// start runs a server over the data that fill puts into its folder.
+func start(bin string, settings []string, fill func(*Server) error) (_ *Server, err error) {
 	dir, err := os.MkdirTemp("", "leasehold-pg-")
 	if err != nil {
 		return nil, err
@@ -129,18 +137,32 @@ func start(bin string, settings []string) (_ *Server, err error) {
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	initdb := exec.CommandContext(context.Background(), filepath.Join(bin, "initdb"), "--pgdata", s.data(), "--username", Role, "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = dir, attributes()
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(access), 0o600); err != nil {
+	if err := fill(s); err != nil {
 		return nil, err
 	}
 	if s.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
 	return s, s.run()
+}
+
+// initialise makes an empty cluster.
+func (s *Server) initialise() error {
+	err := s.tool("initdb", "--pgdata", s.data(), "--username", Role, "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(access), 0o600)
+}
+
+// tool runs one of the server's programs, as the server's user.
+func (s *Server) tool(name string, args ...string) error {
+	cmd := exec.CommandContext(context.Background(), filepath.Join(s.bin, name), args...)
+	cmd.Dir, cmd.SysProcAttr = s.dir, attributes()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -212,7 +234,15 @@ func (s *Server) answer(ctx context.Context) error {
 // Stop stops the server at once, as a crash does.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	if err := s.stop(); err != nil {
+	if err := s.stop(immediately); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Shut stops the server in order: it ends everybody's connection, with a word of why.
+func (s *Server) Shut(t testing.TB) {
+	t.Helper()
+	if err := s.stop(inOrder); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -238,7 +268,7 @@ func (s *Server) Speak(t testing.TB, cert, key []byte) {
 	s.Exec(t, "SELECT pg_reload_conf()")
 }
 
-func (s *Server) stop() error {
+func (s *Server) stop(how os.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -246,7 +276,7 @@ func (s *Server) stop() error {
 		return nil
 	default:
 	}
-	if err := s.cmd.Process.Signal(immediately); err != nil {
+	if err := s.cmd.Process.Signal(how); err != nil {
 		return err
 	}
 	select {
@@ -258,5 +288,5 @@ func (s *Server) stop() error {
 }
 
 func (s *Server) remove() error {
-	return errors.Join(s.stop(), s.log.Close(), os.RemoveAll(s.dir))
+	return errors.Join(s.stop(immediately), s.log.Close(), os.RemoveAll(s.dir))
 }

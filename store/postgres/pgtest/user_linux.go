@@ -14,6 +14,9 @@ import (
 // immediately is the signal at which the server ends without a word to anybody.
 const immediately = syscall.SIGQUIT
 
+// inOrder is the signal at which it ends everybody's connection, and then itself.
+const inOrder = syscall.SIGINT
+
 // servant is the user whom the server runs as; nil = our own.
 func servant() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {

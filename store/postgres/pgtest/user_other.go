@@ -11,6 +11,9 @@ import (
 // immediately ends the server without a word to anybody.
 var immediately = os.Kill
 
+// inOrder is the signal at which it ends everybody's connection, and then itself.
+var inOrder = os.Interrupt
+
 func own(string) error { return nil }
 
 func attributes() *syscall.SysProcAttr { return nil }
