@@ -19,7 +19,8 @@ import (
 type box struct {
 	*testing.T
 	dir    string
-	logs   string // what the processes said, one file each
+	env    []string // beside what every shell gives
+	logs   string   // what the processes said, one file each
 	lives  int
 	begins func() // called before each; nil = nobody counts
 }
@@ -56,7 +57,7 @@ type process struct {
 func (w *box) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), binary(w.T), args...)
 	cmd.Dir = w.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir}, w.env...)
 	return cmd
 }
 

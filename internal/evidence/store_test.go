@@ -22,7 +22,13 @@ type row struct {
 // code. An event that is there twice fails the test.
 func rows(t testing.TB, path string) map[string]row {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_query_only=1&_busy_timeout=5000")
+	return rowsAt(t, "sqlite", "file:"+path+"?_query_only=1&_busy_timeout=5000")
+}
+
+// rowsAt is rows of a database by its driver and URL.
+func rowsAt(t testing.TB, driver, url string) map[string]row {
+	t.Helper()
+	db, err := sql.Open(driver, url)
 	must(t, err)
 	all, err := read(t, db)
 	must(t, errors.Join(err, db.Close()))

@@ -131,20 +131,26 @@ func (w *world) kept() map[string]row {
 	w.Helper()
 	stored := rows(w.T, w.database())
 	for _, bot := range w.bots {
-		lost := 0
-		for _, event := range w.platform.Acked(bot) {
-			if _, ok := stored[event]; ok {
-				continue
-			}
-			if lost++; lost <= 3 {
-				w.Errorf("%s was acknowledged and is not stored", event)
-			}
-		}
-		if lost > 0 {
-			w.Errorf("%s: got %d events lost, want none", bot, lost)
-		}
+		allStored(w.T, bot, w.platform.Acked(bot), stored)
 	}
 	return stored
+}
+
+// allStored checks that what was acknowledged of a bot is stored.
+func allStored(t testing.TB, bot string, acked []string, stored map[string]row) {
+	t.Helper()
+	lost := 0
+	for _, event := range acked {
+		if _, ok := stored[event]; ok {
+			continue
+		}
+		if lost++; lost <= 3 {
+			t.Errorf("%s was acknowledged and is not stored", event)
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%s: got %d events lost, want none", bot, lost)
+	}
 }
 
 // judge checks, after everything has arrived and the process has stopped, the
