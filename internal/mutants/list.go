@@ -77,7 +77,7 @@ var mutants = []mutant{
 		pkg: "./engine", run: engineTests,
 	},
 	{
-		name: "failures forgotten by a slow dial", file: "engine/core_term.go", old: "if up >= stableAfter {", new: "if true {",
+		name: "failures forgotten by a slow dial", file: "engine/core_term.go", old: "if up >= StableAfter {", new: "if true {",
 		pkg: "./engine", run: engineTests,
 	},
 
@@ -124,7 +124,7 @@ var mutants = []mutant{
 		pkg: "./store/sqlite", run: storeTests,
 	},
 	{
-		name: "a term that does not raise the run (SQLite)", file: "store/sqlite/lease.go", old: "SET run = run + 1 WHERE", new: "SET run = run WHERE",
+		name: "a term that does not raise the run (SQLite)", file: "store/sqlite/lease.go", old: "SET run = run + 1, dialled_at", new: "SET run = run, dialled_at",
 		pkg: "./store/sqlite", run: storeTests,
 	},
 
@@ -146,8 +146,8 @@ var mutants = []mutant{
 		pkg: "./store/postgres", run: trialTests,
 	},
 	{
-		name: "a claim in one plain statement (Postgres)", file: "store/postgres/lease.go", old: "WITH snap AS MATERIALIZED (\n  SELECT l.id, l.epoch FROM lease l WHERE l.id = ANY($2::text[])\n    AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))\n    AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND NOT m.draining)\n), locked AS MATERIALIZED (\n  SELECT l.id, c.epoch FROM lease l JOIN snap c ON c.id = l.id AND c.epoch = l.epoch FOR NO KEY UPDATE OF l SKIP LOCKED\n)\nUPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL)::int, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())\n  FROM locked k WHERE l.id = k.id AND l.epoch = k.epoch\n",
-		new: "UPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL)::int, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())\n WHERE l.id = ANY($2::text[]) AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))\n   AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND NOT m.draining)\n",
+		name: "a claim in one plain statement (Postgres)", file: "store/postgres/lease.go", old: "WITH snap AS MATERIALIZED (\n  SELECT l.id, l.epoch FROM lease l WHERE l.id = ANY($2::text[])\n    AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))\n    AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND NOT m.draining)\n), locked AS MATERIALIZED (\n  SELECT l.id, c.epoch FROM lease l JOIN snap c ON c.id = l.id AND c.epoch = l.epoch FOR NO KEY UPDATE OF l SKIP LOCKED\n)\nUPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL AND l.dialled_at > 0 AND NOT EXISTS (\n         SELECT 1 FROM link_status c WHERE c.installation_id = l.id AND c.epoch = l.epoch AND c.state = 'connected' AND c.since <= leasehold_now() - $3))::int,\n       dialled_at = 0, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())\n  FROM locked k WHERE l.id = k.id AND l.epoch = k.epoch\n",
+		new: "UPDATE lease l SET fails = l.fails + (l.owner IS NOT NULL AND l.dialled_at > 0 AND NOT EXISTS (\n         SELECT 1 FROM link_status c WHERE c.installation_id = l.id AND c.epoch = l.epoch AND c.state = 'connected' AND c.since <= leasehold_now() - $3))::int,\n       dialled_at = 0, owner = $1, epoch = greatest(l.epoch + 1, leasehold_now())\n WHERE l.id = ANY($2::text[]) AND (l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = l.owner))\n   AND EXISTS (SELECT 1 FROM session m WHERE m.session_id = $1 AND NOT m.draining)\n",
 		pkg: "./store/postgres", run: trialTests,
 	},
 	{
@@ -155,7 +155,7 @@ var mutants = []mutant{
 		pkg: "./store/postgres", run: storeTests,
 	},
 	{
-		name: "a term that does not raise the run (Postgres)", file: "store/postgres/lease.go", old: "SET run = run + 1 WHERE", new: "SET run = run WHERE",
+		name: "a term that does not raise the run (Postgres)", file: "store/postgres/lease.go", old: "SET run = run + 1, dialled_at", new: "SET run = run, dialled_at",
 		pkg: "./store/postgres", run: storeTests,
 	},
 	{
