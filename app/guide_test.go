@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,19 @@ func TestGuides(t *testing.T) {
 		}
 		guides = append(guides, found...)
 	}
+	guides = slices.DeleteFunc(guides, func(path string) bool { return filepath.Base(path) == postgresGuide })
+	runGuides(t, params(), guides)
+}
+
+// postgresGuide needs a server, whose URL is $STORE.
+const postgresGuide = "postgres.md"
+
+func TestPostgresGuide(t *testing.T) {
+	runGuides(t, postgresParams(t), []string{filepath.Join("..", "docs", postgresGuide)})
+}
+
+func runGuides(t *testing.T, p testscript.Params, guides []string) {
+	t.Helper()
 	var files []string
 	dir := t.TempDir()
 	for _, path := range guides {
@@ -62,7 +76,6 @@ func TestGuides(t *testing.T) {
 	if len(files) == 0 {
 		t.Fatal("got no document with a block of shell, want some")
 	}
-	p := params()
 	p.Files = files
 	testscript.Run(t, p)
 }

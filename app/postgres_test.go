@@ -11,15 +11,22 @@ import (
 
 // TestPostgres drives the binary on a Postgres, whose URL is $STORE.
 func TestPostgres(t *testing.T) {
+	p := postgresParams(t)
+	p.Dir = filepath.Join("..", "testdata", "script", "postgres")
+	testscript.Run(t, p)
+}
+
+// postgresParams are those of a script with a database of its own.
+func postgresParams(t *testing.T) testscript.Params {
+	t.Helper()
 	server := pgtest.Shared(t)
 	p := params()
-	p.Dir = filepath.Join("..", "testdata", "script", "postgres")
 	setup := p.Setup
 	p.Setup = func(e *testscript.Env) error {
 		e.Setenv("STORE", server.Database(t))
 		return setup(e)
 	}
-	testscript.Run(t, p)
+	return p
 }
 
 // serving runs the tests and stops the server that they shared.

@@ -96,14 +96,14 @@ func (p *program) idle(ctx context.Context, c *config.Config) (*box, error) {
 		if err != nil {
 			return nil, err //nolint:wrapcheck // it says what was being done
 		}
-		return nil, fault.Errorf(fault.Busy, "leasehold runs and answers on %s: stop it first, then try again", socket)
+		return nil, fault.Errorf(fault.Busy, "leasehold runs and answers on %s: stop it first, with Ctrl-C where it runs or with its service, then try again", socket)
 	}
 	b, err := p.box(c)
 	if err != nil {
 		return nil, err
 	}
 	if b.held {
-		return nil, fault.Errorf(fault.Busy, "%s has the store %s: stop it first, then try again", holder(b.owner), b.path)
+		return nil, fault.Errorf(fault.Busy, "%s has the store %s: stop it first, with Ctrl-C where it runs or with its service, then try again", holder(b.owner), b.path)
 	}
 	return b, nil
 }

@@ -18,6 +18,7 @@ import (
 	"leasehold/store/maintenance"
 	"leasehold/store/postgres"
 	"leasehold/store/sqlite"
+	"leasehold/store/storecopy"
 )
 
 // Store is one database in every role. What each method promises stands with
@@ -52,6 +53,9 @@ type Store interface {
 	// then there are more. What is in flight meanwhile is delivered, and its mark fenced.
 	GiveWay(ctx context.Context, bytes int64, reason string) (maintenance.GivenUp, error)
 
+	// Copying returns the store as one end of a copy.
+	Copying(ctx context.Context) (storecopy.Target, error)
+
 	// Close finishes the writes that wait. Calls made after it fail.
 	Close() error
 }
@@ -81,6 +85,7 @@ type Options struct {
 	Name           string // the node's, for whoever finds the store locked
 	ForceNetworkFS bool   // SQLite on a network file system, too
 	Backups        string // where a damaged store's backups are; see sqlite.Options
+	Copying        bool   // the target of an unfinished copy, too
 
 	PollOnly     bool          // Postgres behind a pooler; see postgres.Options
 	RenewTimeout time.Duration // Postgres; see postgres.Options
@@ -95,7 +100,7 @@ type Options struct {
 func Open(ctx context.Context, url string, o Options) (Store, error) {
 	if Shared(url) {
 		s, err := postgres.Open(ctx, url, postgres.Options{
-			DataDir: o.DataDir, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Log: o.Log,
+			DataDir: o.DataDir, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Copying: o.Copying, Log: o.Log,
 		})
 		if err != nil {
 			return nil, err //nolint:wrapcheck // it says what and where
@@ -107,7 +112,7 @@ func Open(ctx context.Context, url string, o Options) (Store, error) {
 		return nil, err
 	}
 	s, err := sqlite.Open(ctx, path, sqlite.Options{
-		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Backups: o.Backups, Log: o.Log,
+		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Backups: o.Backups, Copying: o.Copying, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what and where

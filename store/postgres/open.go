@@ -22,7 +22,7 @@ const oldest = 140000
 // and makes or upgrades its schema. The kinds of error:
 //
 //   - fault.Invalid: the URL, the database's name, the server's version or its
-//     certificate; the text says which.
+//     certificate, or it is the target of an unfinished copy; the text says which.
 //   - fault.Denied: the role, its password, or what it may do.
 //   - fault.Newer: a newer program changed the schema so that this one cannot use it.
 //   - fault.ReadOnly, fault.Full: the server takes no writes.
@@ -67,11 +67,20 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fault.Errorf(fault.Invalid, "the server of %s is PostgreSQL %d; upgrade it to %d or newer", s.target, version/10000, oldest/10000)
 	}
 	m := &migrator{db: s.db.DB, pool: s.pool, name: s.target.String(), from: migrations(), log: s.log}
+	bring := m.run
 	if s.opt.Existing {
-		return m.check(ctx)
+		bring = m.check
 	}
-	if err := m.run(ctx); err != nil {
+	if err := bring(ctx); err != nil {
 		return err
+	}
+	if !s.opt.Copying {
+		if err := s.unfinished(ctx); err != nil {
+			return err
+		}
+	}
+	if s.opt.Existing {
+		return nil
 	}
 	return s.remember(ctx)
 }

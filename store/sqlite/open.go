@@ -23,7 +23,8 @@ import (
 //   - fault.Corrupt: it is damaged, or not a database of ours.
 //   - fault.Gone: DataDir remembers a store whose file is not there, or is empty.
 //   - fault.ReadOnly, fault.Full: the file system does not take writes.
-//   - fault.Invalid: the place is unsafe, for a reason that the text gives.
+//   - fault.Invalid: the place is unsafe, or the database the target of an unfinished
+//     copy; the text says which.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return open(ctx, path, o, true)
 }
@@ -113,6 +114,11 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	m := &migrator{db: pool, path: s.path, from: migrations(), now: s.opt.Now(), log: s.log}
 	if err := m.run(ctx); err != nil {
 		return err
+	}
+	if !s.opt.Copying {
+		if err := unfinished(ctx, pool, s.path); err != nil {
+			return err
+		}
 	}
 	s.forgetStatistics(ctx)
 	if err := w.connect(); err != nil {

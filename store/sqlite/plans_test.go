@@ -37,6 +37,8 @@ func TestEveryPlan(t *testing.T) {
 	must(t, s.c.outside(t.Context(), func(w *writer) error { _, err := w.exec(sqlMarkTable); return err }))
 	all, built := statements(t)
 	slices.Sort(built)
+	const whole = "BeginCopy ClearTable CountRows LastRow ReadRows WriteRows" // a copy reads each table once, in the order of its key
+	built = slices.DeleteFunc(built, func(f string) bool { return slices.Contains(strings.Fields(whole), f) })
 	want(t, "functions that put a statement together", strings.Join(built, " "), "Deliveries Messages")
 	maps.Copy(all, deliveryQueries(t))
 	maps.Copy(all, messageQueries(t))

@@ -68,9 +68,11 @@ func (r *Reader) check(ctx context.Context) error {
 	case current < target:
 		return fault.Errorf(fault.Conflict, "%s has the older schema %d: leasehold run brings it up to date", r.path, current)
 	case current > target:
-		return m.allowNewer(ctx, current, target)
+		if err := m.allowNewer(ctx, current, target); err != nil {
+			return err
+		}
 	}
-	return nil
+	return unfinished(ctx, r.db.DB, r.path)
 }
 
 // Close closes the database.

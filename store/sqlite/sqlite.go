@@ -48,6 +48,8 @@ type Options struct {
 	// so that tidying up can run: folding the log in may take as much as the log has.
 	// 0 = 16 MiB, four logs. Negative = none.
 	ReserveBytes int64
+	// Copying opens the target of a copy that is not finished, which is refused otherwise.
+	Copying bool
 	// Backups is the folder whose newest backup is named when the database is damaged.
 	Backups string
 	// Log is told what needs a person; nil = nobody is.
