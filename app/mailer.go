@@ -20,15 +20,28 @@ const messagePoll = 5 * time.Second
 func mailer(ctx context.Context, s store.Store, types *channel.Types, log *slog.Logger) *outbound.Mailer {
 	o := outbound.Options{
 		Log: log, Changed: s.Watch(ctx),
-		Idempotent: func(channelType string) bool {
-			spec, known := types.Lookup(channelType)
-			return known && spec.Can.Idempotent
-		},
+		Idempotent: func(ctx context.Context, installation string) bool { return repeats(ctx, s, types, installation) },
 	}
 	if !s.Sole() {
 		o.Poll = messagePoll
 	}
 	return outbound.New(s, o)
+}
+
+// repeatsWithin bounds the look at an installation's config: a message waits for it.
+const repeatsWithin = 3 * time.Second
+
+// repeats reports whether an installation's platform drops the second of two messages
+// with one id. When that cannot be told, it does not: the message stays unknown.
+func repeats(ctx context.Context, s store.Store, types *channel.Types, installation string) bool {
+	ctx, cancel := context.WithTimeout(ctx, repeatsWithin)
+	defer cancel()
+	row, err := s.Installation(ctx, installation)
+	if err != nil {
+		return false
+	}
+	config, err := types.Decode(row.Type, row.Config)
+	return err == nil && config.Idempotent()
 }
 
 // grantee is what a grant is for: events are delivered, and messages are sent.

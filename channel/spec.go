@@ -42,6 +42,9 @@ type Definition[C any] struct {
 	// Identity names who the config is on the platform; two installations with one
 	// identity are refused, because platforms split or kick. nil or "" = none known.
 	Identity func(c C) string
+	// Idempotent reports whether the platform of c drops the second of two messages with
+	// one Message.ID; nil = Can says it for all.
+	Idempotent func(c C) bool
 }
 
 // Capabilities says what a type can do beside hearing.
@@ -49,7 +52,8 @@ type Capabilities struct {
 	Send, Edit, Delete, React, Typing, Threads, Ephemeral, Attachments, History, Native bool
 
 	// Idempotent: the platform drops the second of two messages with one
-	// Message.ID, so a Send whose outcome is unknown is made again.
+	// Message.ID, so a Send whose outcome is unknown is made again. A type for which
+	// that depends on the config says so in Definition.Idempotent.
 	Idempotent bool
 }
 
@@ -71,6 +75,7 @@ type Spec struct {
 	fresh    func() any
 	build    func(ctx context.Context, c any) (Channel, error)
 	identity func(c any) string
+	repeats  func(c any) bool
 }
 
 // Define makes a Spec. It panics when the definition has no name or no New:
@@ -96,6 +101,7 @@ func Define[C any](d Definition[C]) Spec {
 			}
 			return d.Identity(*c.(*C))
 		},
+		repeats: func(c any) bool { return d.Can.Idempotent || d.Idempotent != nil && d.Idempotent(*c.(*C)) },
 	}
 }
 
@@ -135,6 +141,10 @@ func (c Config) Build(ctx context.Context) (Channel, error) { return c.spec.buil
 
 // Identity names who the config is on the platform; "" = not known before it connects.
 func (c Config) Identity() string { return c.spec.identity(c.value) }
+
+// Idempotent reports whether the platform drops the second of two messages with one
+// Message.ID, so that one whose answer was lost may be sent again.
+func (c Config) Idempotent() bool { return c.spec.repeats(c.value) }
 
 // Fingerprint is a keyed hash over the fields that belong to the connection,
 // secrets included: it changes when, and only when, the connection must be

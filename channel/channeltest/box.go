@@ -45,6 +45,7 @@ type box struct {
 	logs     *logBuffer
 	db       *sqlite.Store
 	store    *brokenStore
+	holder   holder
 	node     *node
 }
 
@@ -140,7 +141,7 @@ func (b *box) run() {
 		b.Fatal(err)
 	}
 	n := &node{clock: &sleepyClock{Clock: engine.GoClock()}, done: make(chan error, 1)}
-	n.sup, err = engine.New(b.store, types, holder{}, engine.Options{
+	n.sup, err = engine.New(b.store, types, &b.holder, engine.Options{
 		Instance: "box", Host: "box", Clock: n.clock, Connect: engine.Connect{Dial: b.dial},
 		Log: slog.New(slog.NewJSONHandler(b.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

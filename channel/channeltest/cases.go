@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"leasehold/channel"
 	"leasehold/engine"
 	"leasehold/internal/fault"
 )
@@ -29,6 +30,7 @@ var cases = []suiteCase{
 	{name: "what is no message ends at most the connection", network: true, run: garbled},
 	{name: "a platform that accepts and drops at once is left in peace", network: true, run: acceptsAndDrops},
 	{name: "the same identity twice is refused", network: true, named: true, run: identityTwice},
+	{name: "a message that is sent again is taken once, where the config says that the platform drops the second", network: true, run: sentAgain},
 	{name: "a disabled installation is disconnected", network: true, run: disabled},
 }
 
@@ -271,4 +273,29 @@ func disabled(b *box) {
 	}
 	b.node.sup.Trigger()
 	b.within(10*time.Second, "disconnected", func() bool { return b.platform.Live(account) == 0 })
+}
+
+func sentAgain(b *box) {
+	config, err := b.h.Spec.Decode(b.config(account), b.resolve)
+	if err != nil {
+		b.Fatal(err)
+	}
+	platform, hears := b.platform.(Hearing)
+	if !config.Idempotent() {
+		return
+	}
+	if !hears {
+		b.Fatalf("the config says that the platform drops the second of two messages, and the harness's platform does not tell what it has: let it be a Hearing")
+	}
+	b.start()
+	b.within(soon, "connected", b.connected)
+	for range 2 {
+		m := channel.Message{ID: "out_1", Installation: installation, Op: "send", Conversation: "C1", Text: "hi"}
+		if _, err := b.holder.live().Send(b.Context(), m); err != nil {
+			b.Errorf("send: got %v, want it taken", err)
+		}
+	}
+	if got := platform.Said(account); !slices.Equal(got, []string{"out_1"}) {
+		b.Errorf("got %q on the platform, want the message once", got)
+	}
 }

@@ -16,16 +16,33 @@ const target = "app"
 
 // holder is a Holder behind which nothing is ever delivered: a program that takes
 // nothing, as slow as one can be.
-type holder struct{}
+// It keeps who speaks for the connection.
+type holder struct {
+	mu     sync.Mutex // guards sender
+	sender channel.Sender
+}
 
-var _ engine.Holder = holder{}
+var _ engine.Holder = (*holder)(nil)
 
-func (holder) Hold(channel.Term)                             {}
-func (holder) Live(channel.Term, channel.Sender)             {}
-func (holder) Targets(channel.Term, *channel.Event) []string { return []string{target} }
-func (holder) Accepted(channel.Term, int64)                  {}
-func (holder) Drop(context.Context, channel.Term)            {}
-func (holder) Ask(ctx context.Context, _ channel.Term, _ channel.Event) (json.RawMessage, bool) {
+func (h *holder) Hold(channel.Term)                             {}
+func (h *holder) Targets(channel.Term, *channel.Event) []string { return []string{target} }
+func (h *holder) Accepted(channel.Term, int64)                  {}
+func (h *holder) Drop(context.Context, channel.Term)            {}
+
+func (h *holder) Live(_ channel.Term, s channel.Sender) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sender = s
+}
+
+// live is who speaks for the connection; nil = nobody.
+func (h *holder) live() channel.Sender {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sender
+}
+
+func (h *holder) Ask(ctx context.Context, _ channel.Term, _ channel.Event) (json.RawMessage, bool) {
 	<-ctx.Done()
 	return nil, false
 }

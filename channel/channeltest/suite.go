@@ -63,6 +63,13 @@ type Platform interface {
 	Close()
 }
 
+// Hearing is a Platform of a type that sends.
+type Hearing interface {
+	// Said lists the ids of the messages that an account's platform has, as often as it
+	// has each.
+	Said(account string) []string
+}
+
 // Oddity is what is odd about an event.
 type Oddity int
 

@@ -60,6 +60,7 @@ type Answer struct {
 	RetryWhen   Match            `json:"retry_when" channel:"connection" doc:"The answer that says that the message was not taken, but may be later. It comes before refused_when."`
 	Error       string           `json:"error" channel:"connection" doc:"Pointer to the reason why it was not taken. Default: the frame is shown."`
 	MessageID   string           `json:"message_id" channel:"connection" doc:"Pointer to the platform's id of the message."`
+	Dedupes     bool             `json:"dedupes" channel:"connection" doc:"Whether the service drops the second of two messages with one {{id}}. Then a message whose answer was lost is sent again; else nobody knows whether it has arrived."`
 	Within      channel.Duration `json:"within" channel:"connection" default:"15s" doc:"How long the answer, or the ping's, may take; then nobody knows whether the message has arrived."`
 }
 

@@ -55,6 +55,9 @@ func (p *plan) readSend(c Config, parts *handshake.Parts, f *faults) {
 	case a.ID == "" && !c.WSPing:
 		f.add("answer.id", "with ws_ping = false nothing else tells whether a message has arrived; set it, or leave send out")
 	}
+	if a.Dedupes && (p.message == nil || !p.message.Uses(jsonframe.NameID)) {
+		f.add("answer.dedupes", "send must hold {{id}}, or the service cannot tell a repeat")
+	}
 	if a.ID == "" && (a.Error != "" || a.MessageID != "" || a.RefusedWhen != (Match{}) || a.RetryWhen != (Match{})) {
 		f.add("answer.id", "is missing: without it no frame is an answer")
 	}

@@ -20,7 +20,7 @@ func TestSuite(t *testing.T) {
 		Start: func(ln net.Listener, token string, step func(string)) channeltest.Platform {
 			p := &fake{websocketfake.New(websocketfake.Options{
 				Token: func(string) string { return token },
-				Step:  func(_, name string) { step(name) },
+				Step:  func(_, name string) { step(name) }, Dedupes: func(string) bool { return true },
 			})}
 			go func() { _ = p.Serve(ln) }()
 			return p
@@ -66,6 +66,13 @@ func (f *fake) PushOdd(account string, what channeltest.Oddity) string {
 }
 
 func (f *fake) Garble(account string) { f.Raw(account, websocketfake.Garbage()) }
+
+func (f *fake) Said(account string) (ids []string) {
+	for _, m := range f.Received(account) {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
 
 func (f *fake) Connections(account string) int { return len(f.Server.Connections(account)) }
 

@@ -27,13 +27,14 @@ import (
 //
 //nolint:gochecknoglobals // a table entry, never changed
 var Spec = channel.Define(channel.Definition[Config]{
-	Name:     "websocket",
-	Summary:  "Any WebSocket service, by configuration; without pointers.id an event may repeat.",
-	Can:      channel.Capabilities{Send: true, Threads: true, Native: true}, // with send in its config
-	Deaf:     deadAfter,
-	Default:  defaults,
-	New:      newSocket,
-	Identity: func(c Config) string { return handshake.Identity(c.URL, c.Account) },
+	Name:       "websocket",
+	Summary:    "Any WebSocket service, by configuration; without pointers.id an event may repeat.",
+	Can:        channel.Capabilities{Send: true, Threads: true, Native: true}, // with send in its config
+	Deaf:       deadAfter,
+	Default:    defaults,
+	New:        newSocket,
+	Identity:   func(c Config) string { return handshake.Identity(c.URL, c.Account) },
+	Idempotent: func(c Config) bool { return c.Answer.Dedupes },
 })
 
 // socket is a Channel: one connection for one term.

@@ -367,7 +367,7 @@ func want[V comparable](w *world, what string, got, wanted V) {
 	}
 }
 
-func idempotent(o *Options) { o.Idempotent = func(t string) bool { return t == "fake" } }
+func idempotent(o *Options) { o.Idempotent = func(context.Context, string) bool { return true } }
 
 func expiry(d time.Duration) func(*fakeRow) {
 	return func(r *fakeRow) { r.until = wall().Add(d) }

@@ -30,7 +30,7 @@ func (j *journey) make(calls, writes context.Context) {
 		return
 	}
 	switch it := j.item; {
-	case it.State == Sending && j.m.opts.Idempotent(it.ChannelType):
+	case it.State == Sending && j.m.opts.Idempotent(writes, it.Installation):
 		j.end(writes, End{State: Queued, Doubt: true, Error: LostWithHolder})
 	case it.State == Sending:
 		j.end(writes, End{State: Unknown, Error: LostWithHolder})
@@ -106,7 +106,7 @@ func (j *journey) outcome(calls context.Context, r channel.Receipt, err error) E
 		}
 	default:
 		e.State = Unknown
-		if j.m.opts.Idempotent(j.item.ChannelType) {
+		if j.m.opts.Idempotent(context.WithoutCancel(calls), j.item.Installation) {
 			e.State, e.Doubt, e.Wait, j.item.retry = Queued, true, retryWait(attempts, j.m.opts.Random), true
 		}
 	}

@@ -27,9 +27,10 @@ type Options struct {
 	// this process calls Wake.
 	Changed <-chan struct{}
 	Poll    time.Duration
-	// Idempotent reports whether a channel type's platform drops the second of two
-	// messages with one id. nil = none does.
-	Idempotent func(channelType string) bool
+	// Idempotent reports whether the platform of an installation drops the second of two
+	// messages with one id. It is asked only when it is not known what became of a
+	// message. nil = none does.
+	Idempotent func(ctx context.Context, installation string) bool
 	Random     func() float64 // in [0, 1), for jitter; nil = math/rand
 }
 
@@ -61,7 +62,7 @@ func New(box Postbox, o Options) *Mailer {
 		o.PerLease = 16
 	}
 	if o.Idempotent == nil {
-		o.Idempotent = func(string) bool { return false }
+		o.Idempotent = func(context.Context, string) bool { return false }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64

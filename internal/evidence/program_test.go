@@ -15,8 +15,9 @@ import (
 // program is the user's: an HTTP server that takes webhooks and keeps a book of
 // them, by the id that the platform gave each event.
 type program struct {
-	answer func(event string) int // 0 = 204; called under the lock
-	step   func(string)           // nil = nobody counts
+	answer func(event string) int    // 0 = 204; called under the lock
+	step   func(string)              // nil = nobody counts
+	says   func(event string) string // what is answered to one that is taken; nil = nothing
 
 	mu     sync.Mutex // guards what follows
 	events map[string]*webhook
@@ -45,8 +46,13 @@ func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // its sender was killed in the middle of it
 	}
-	status := p.take(r.Header.Get("webhook-id"), body)
-	w.WriteHeader(status)
+	event, status := p.take(r.Header.Get("webhook-id"), body)
+	if status < 300 && p.says != nil {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, p.says(event)) // its sender may be dead
+	} else {
+		w.WriteHeader(status)
+	}
 	if status < 300 {
 		p.note(stepAnswer)
 	}
@@ -58,8 +64,8 @@ func (p *program) note(step string) {
 	}
 }
 
-// take books a webhook and returns what to answer.
-func (p *program) take(id string, body []byte) int {
+// take books a webhook and returns its event and what to answer.
+func (p *program) take(id string, body []byte) (event string, status int) {
 	var envelope struct {
 		Data struct {
 			Installation struct{ ID string }
@@ -72,9 +78,9 @@ func (p *program) take(id string, body []byte) int {
 	p.requests++
 	if err := json.Unmarshal(body, &envelope); err != nil || envelope.Data.Raw.ID == "" || id == "" {
 		p.fault("got a webhook %q that is no envelope: %v: %.200s", id, err, body)
-		return http.StatusBadRequest
+		return "", http.StatusBadRequest
 	}
-	event := envelope.Data.Raw.ID
+	event = envelope.Data.Raw.ID
 	hash := fnv.New64a()
 	_, _ = hash.Write(body) // it never fails
 	was := p.events[event]
@@ -95,19 +101,19 @@ func (p *program) take(id string, body []byte) int {
 	if p.answer != nil {
 		if status := p.answer(event); status != 0 {
 			p.refused++
-			return status
+			return event, status
 		}
 	}
 	if was.taken++; was.taken > 1 {
 		p.repeats++
-		return http.StatusNoContent
+		return event, http.StatusNoContent
 	}
 	lane := envelope.Data.Installation.ID + " " + envelope.Data.Conversation.ID
 	if before := p.order[lane]; len(before) > 0 && before[len(before)-1] > event { // ids are numbered
 		p.fault("%s came after %s, want conversation %s in order", event, before[len(before)-1], lane)
 	}
 	p.order[lane] = append(p.order[lane], event)
-	return http.StatusNoContent
+	return event, http.StatusNoContent
 }
 
 func (p *program) fault(format string, args ...any) {

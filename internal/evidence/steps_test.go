@@ -11,8 +11,9 @@ import (
 
 // Steps of the program behind the target, beside those of the platform.
 const (
-	stepRequest = "request" // a webhook has come
-	stepAnswer  = "answer"  // and was taken
+	stepRequest  = "request"  // a webhook has come
+	stepAnswer   = "answer"   // and was taken
+	stepReceived = "received" // the platform has a message
 )
 
 // steps counts what both ends see of one life of the process.

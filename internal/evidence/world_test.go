@@ -36,6 +36,13 @@ const unhurried = 8 * time.Second
 // the system's temporary one.
 func newWorld(t *testing.T, parent string, bots int) *world {
 	t.Helper()
+	return makeWorld(t, parent, bots, websocketfake.Options{}, "")
+}
+
+// makeWorld makes one whose platform has more rules than the least, and whose
+// installations have more config, in which DEDUPES is what the platform does of each.
+func makeWorld(t *testing.T, parent string, bots int, rules websocketfake.Options, more string) *world {
+	t.Helper()
 	w := &world{box: newBox(t, parent), program: newProgram(), steps: newSteps()}
 	w.begins, w.program.step = w.steps.begin, w.steps.take
 
@@ -43,7 +50,11 @@ func newWorld(t *testing.T, parent string, bots int) *world {
 	t.Cleanup(server.Close)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	w.platform = websocketfake.New(websocketfake.Options{Grace: ghost, Step: func(_, step string) { w.steps.take(step) }})
+	rules.Grace, rules.Step = ghost, func(_, step string) { w.steps.take(step) }
+	if rules.Received == nil {
+		rules.Received = func(string, websocketfake.Message) { w.steps.take(stepReceived) }
+	}
+	w.platform = websocketfake.New(rules)
 	served := make(chan error, 1)
 	go func() { served <- w.platform.Serve(l) }()
 	t.Cleanup(func() {
@@ -59,6 +70,7 @@ func newWorld(t *testing.T, parent string, bots int) *world {
 		bot := fmt.Sprintf("bot%02d", n)
 		w.bots = append(w.bots, bot)
 		fmt.Fprintf(&config, installation, bot, l.Addr(), bot)
+		config.WriteString(strings.ReplaceAll(more, "DEDUPES", fmt.Sprint(rules.Dedupes != nil && rules.Dedupes(bot))))
 	}
 	w.configure(config.String())
 	return w

@@ -131,6 +131,15 @@ func (s *Server) Received(bot string) []Message {
 	return slices.Clone(b.messages)
 }
 
+// Repeats counts the messages of a bot that were dropped because it had sent them
+// before.
+func (s *Server) Repeats(bot string) int {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.repeats
+}
+
 // Heard lists the frames that a bot sent, acknowledgements, pings and messages left out.
 func (s *Server) Heard(bot string) []string {
 	b := s.bot(bot)

@@ -2,6 +2,7 @@ package websocketfake
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type bot struct {
 	behaviour  Behaviour
 	frames     []string // heard, acknowledgements and pings left out
 	messages   []Message
+	repeats    int // messages that were dropped
 	violations []string
 	repeated   int
 }
@@ -87,6 +89,21 @@ func (b *bot) add(items ...item) {
 	}
 	b.mu.Unlock()
 	b.each((*client).wake)
+}
+
+// take books a message, and says which one it is, from 1, and whether it is new: one
+// that is not is dropped where the platform does that.
+func (b *bot) take(m Message, dedupes bool) (at int, first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if dedupes {
+		if i := slices.IndexFunc(b.messages, func(o Message) bool { return o.ID == m.ID }); i >= 0 {
+			b.repeats++
+			return i + 1, false
+		}
+	}
+	b.messages = append(b.messages, m)
+	return len(b.messages), true
 }
 
 func (b *bot) each(f func(*client)) {

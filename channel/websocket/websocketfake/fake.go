@@ -46,6 +46,9 @@ type Options struct {
 	// end before both are counted as concurrent: after a kill -9 the kernel's FIN
 	// may still be on its way. 0 counts at once.
 	Grace time.Duration
+	// Dedupes says of which bots the platform drops the second of two messages with one
+	// id, and answers it as the first; see Repeats. nil = of none.
+	Dedupes func(bot string) bool
 	// Acked is told of each event that is acknowledged, once.
 	Acked func(bot, id string)
 	// Received is told of each message that is taken.
@@ -143,6 +146,9 @@ func (s *Server) Config(address, bot string, token map[string]string) json.RawMe
 			c["headers"] = map[string]any{"Authorization": "Bearer {{token}}"}
 		}
 	}
+	if s.dedupes(bot) {
+		c["answer"].(map[string]any)["dedupes"] = true
+	}
 	if s.options.Fire {
 		delete(c, "ack")
 		c["resume"] = `{"type":"resume","after":{{cursor}}}`
@@ -185,6 +191,8 @@ func (s *Server) all() []*bot {
 	}
 	return bots
 }
+
+func (s *Server) dedupes(bot string) bool { return s.options.Dedupes != nil && s.options.Dedupes(bot) }
 
 func (s *Server) step(bot, step string) {
 	if s.options.Step != nil {

@@ -74,11 +74,9 @@ func (c *client) receive(frame []byte) {
 	case c.how.Refuse != "":
 		answer["error"] = c.how.Refuse
 	default:
-		c.bot.mu.Lock()
-		c.bot.messages = append(c.bot.messages, m)
-		answer["id"] = c.bot.name + "-sent-" + pad(len(c.bot.messages))
-		c.bot.mu.Unlock()
-		if c.server.options.Received != nil {
+		at, first := c.bot.take(m, c.server.dedupes(c.bot.name))
+		answer["id"] = c.bot.name + "-sent-" + pad(at)
+		if first && c.server.options.Received != nil {
 			c.server.options.Received(c.bot.name, m)
 		}
 	}
