@@ -13,13 +13,13 @@ import (
 )
 
 // messagePoll is how often a node that is not alone looks for messages that another
-// one has taken in: a person who waits for an answer does not notice.
+// one has taken in and of which it was not told: one that died right then.
 const messagePoll = 5 * time.Second
 
 // mailer makes what sends messages.
 func mailer(ctx context.Context, s store.Store, types *channel.Types, log *slog.Logger) *outbound.Mailer {
 	o := outbound.Options{
-		Log: log, Changed: s.Watch(ctx),
+		Log: log, Changed: s.WatchMessages(ctx),
 		Idempotent: func(ctx context.Context, installation string) bool { return repeats(ctx, s, types, installation) },
 	}
 	if !s.Sole() {

@@ -33,6 +33,9 @@ type Store interface {
 	// Watch returns a channel that holds a value after a change that somebody should
 	// act on at once; see sqlite.Store.Watch.
 	Watch(ctx context.Context) <-chan struct{}
+	// WatchMessages returns a channel that holds a value after another process may have
+	// posted messages; nil where there is none.
+	WatchMessages(ctx context.Context) <-chan struct{}
 
 	// Sweep deletes what is past its retention.
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)

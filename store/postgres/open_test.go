@@ -252,7 +252,7 @@ func TestWordOfOtherNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := pgtest.Shared(t).Database(t)
 			s, other := open(t, url, o), open(t, url, postgres.Options{})
-			changes := s.Watch(t.Context())
+			changes, mail := s.Watch(t.Context()), s.WatchMessages(t.Context())
 			quiet := func() { // what it was told before, and that it listens
 				for {
 					select {
@@ -272,15 +272,25 @@ func TestWordOfOtherNodes(t *testing.T) {
 				}
 			}
 			heard("another node's installation")
-			if o.PollOnly {
-				return // messages are looked for by whoever sends them
-			}
 			quiet()
+			select {
+			case <-mail: // it may have missed some
+			default:
+			}
 			m := outbound.Message{Message: channel.Message{ID: "out_1", Installation: "i", Op: "send"}, ExpiresIn: time.Hour}
 			if _, err := other.PutMessage(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
-			heard("another node's message")
+			select {
+			case <-mail:
+			case <-time.After(time.Minute):
+				t.Error("got no word of another node's message, want one")
+			}
+			select {
+			case <-changes:
+				t.Error("got word of a change of a message, want it told to those alone who send")
+			case <-time.After(2 * time.Second): // longer than a poll
+			}
 		})
 	}
 }

@@ -71,6 +71,7 @@ type Store struct {
 	writers        [writerCount]*committer
 	audit          audit.Auditor
 	changes        hub.Hub
+	mail           hub.Hub // of those who send
 
 	instances sync.Map // instance id by session id, of those opened here
 
@@ -102,3 +103,8 @@ func (s *Store) Sole() bool { return false }
 // Values are coalesced: one means look, whatever happened. After a lost connection
 // there is one in any case. It ends with ctx and is never closed.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.changes.Watch(ctx) }
+
+// WatchMessages returns a channel that holds a value after another process, or this
+// one, has posted messages. Values are coalesced, and after a lost connection there is
+// one in any case. It ends with ctx and is never closed.
+func (s *Store) WatchMessages(ctx context.Context) <-chan struct{} { return s.mail.Watch(ctx) }
