@@ -101,6 +101,7 @@ type Options struct {
 	Process Process // nil unless Running
 	Tasks   Tasks   // nil where none can be run
 	Backups Backups // nil where none can be made
+	Vault   Vault   // nil where there is none
 	// Reloader reads the files again; nil where no program runs, or it has none.
 	Reloader Reloader
 	Version  Version
@@ -181,6 +182,15 @@ func (a *API) routes() {
 		"POST /v1/tasks/{name}/run": a.runTask,
 		"POST /v1/backups":          a.makeBackup,
 		"GET /v1/nodes":             a.listNodes,
+
+		"GET /v1/secrets":             a.listSecrets,
+		"PUT /v1/secrets/{name}":      a.setSecret,
+		"DELETE /v1/secrets/{name}":   a.removeSecret,
+		"GET /v1/keys":                a.listKeys,
+		"POST /v1/keys":               a.createKey,
+		"POST /v1/keys/{id}/retire":   a.retireKey,
+		"DELETE /v1/keys/{id}":        a.removeKey,
+		"POST /v1/keys/rotate-master": a.rotateMaster,
 
 		"POST /v1/reload": a.reload,
 

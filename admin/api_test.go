@@ -232,8 +232,8 @@ func TestTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := parsed.Schema.Properties[1].Schema
-		if !token.Secret || !token.Connection || len(token.OneOf) != 3 || token.Description != "The bot's token." {
-			t.Errorf("token: got %+v, want a secret by one of three references", token)
+		if !token.Secret || !token.Connection || len(token.OneOf) != 4 || token.Description != "The bot's token." {
+			t.Errorf("token: got %+v, want a secret by one of four references", token)
 		}
 		w.want(w.do("GET", "/v1/types/chatt", ""), http.StatusNotFound, "run leasehold types list")
 	})

@@ -36,7 +36,7 @@ func literalIn(t reflect.Type, v any, key string, named bool) error {
 		case secretname.InURL(v):
 			return fmt.Errorf("%s: a literal secret is refused; take the password out of the URL", key)
 		case named && t == textType && !secretname.OnlyPlaceholders(v):
-			return fmt.Errorf(`%s: a literal secret is refused; write { env = "NAME" } or { file = "PATH" }`, key)
+			return fmt.Errorf(`%s: a literal secret is refused; write { env = "NAME" } or { file = "PATH" }, or { secret = "NAME" } after leasehold secrets set NAME`, key)
 		}
 	case []any:
 		for i, item := range v {

@@ -91,10 +91,10 @@ func knownType(t reflect.Type) (schema.Schema, bool) {
 	}
 }
 
-// reference is a secret as a config refers to it: exactly one of the three keys.
+// reference is a secret as a config refers to it: exactly one of the four keys.
 func reference() *schema.Schema {
 	s := &schema.Schema{Type: "object"}
-	for _, key := range []string{"env", "file", "credential"} {
+	for _, key := range []string{"env", "file", "credential", "secret"} {
 		s.OneOf = append(s.OneOf, &schema.Schema{
 			Properties: schema.Properties{{Key: key, Schema: &schema.Schema{Type: "string"}}}, Required: []string{key}, Additional: false,
 		})

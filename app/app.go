@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"leasehold/internal/child"
 	"leasehold/internal/fault"
 	"leasehold/internal/redact"
+	"leasehold/internal/vault"
 )
 
 // Options are what a program made of this package consists of.
@@ -63,7 +65,8 @@ type program struct {
 	redact *redact.Redactor
 	level  slog.LevelVar // of the log
 
-	programs *child.Keeper // those of command targets; nil before prepare
+	vault    atomic.Pointer[vault.Vault] // what { secret = "NAME" } refers to; nil before the store is open
+	programs *child.Keeper               // those of command targets; nil before prepare
 
 	again  <-chan struct{}  // closed by a second signal to stop
 	hangup <-chan os.Signal // asks for a reload

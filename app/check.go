@@ -90,6 +90,9 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 		Files: append([]string{}, c.Files...), DataDir: string(c.Node.DataDir), Socket: string(c.Admin.Socket),
 		Installations: len(c.Installations), Targets: targetNames(c), Lease: leaseLine(c.Lease),
 	}
+	if err := p.lookIntoVault(ctx, c, resolve); err != nil {
+		return r, err
+	}
 	r.Warnings, r.Restart = append(p.unresolved(c, resolve), circleWarnings(c)...), p.awaited(ctx, c)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {

@@ -122,7 +122,7 @@ func valueOf(s *schema.Schema, text string) (any, error) {
 	}
 }
 
-// referenceIn reads env:NAME, file:PATH, credential:NAME, or the same as JSON. A path
+// referenceIn reads env:NAME, file:PATH, credential:NAME, secret:NAME, or the same as JSON. A path
 // is made absolute: it was typed in this folder, and is read from another one.
 func referenceIn(text string) (map[string]any, bool) {
 	kind, name, ok := strings.Cut(text, ":")
@@ -135,12 +135,12 @@ func referenceIn(text string) (map[string]any, bool) {
 			name = abs
 		}
 		return map[string]any{kind: name}, true
-	case "env", "credential":
+	case "env", "credential", "secret":
 		return map[string]any{kind: name}, true
 	}
 	var ref map[string]any
 	if strings.HasPrefix(strings.TrimSpace(text), "{") && json.Unmarshal([]byte(text), &ref) == nil && len(ref) == 1 {
-		for _, kind := range []string{"env", "file", "credential"} {
+		for _, kind := range []string{"env", "file", "credential", "secret"} {
 			if _, ok := ref[kind].(string); ok {
 				return ref, true
 			}

@@ -125,7 +125,7 @@ func (p *program) putInstallation() *cobra.Command {
 	c := &cobra.Command{
 		Use: "put ID", Short: "Create an installation, or replace one", Args: exactly("ID"),
 		Long: `Create an installation, or replace the one of the given revision. Secrets are
-written as references: {"env":"NAME"}, {"file":"PATH"} or {"credential":"NAME"}.`,
+written as references: {"env":"NAME"}, {"file":"PATH"}, {"credential":"NAME"} or {"secret":"NAME"}.`,
 		Example: `  leasehold installations put acme --type websocket --config-json '{"url":"wss://example.com/events"}'
   leasehold installations put acme --file acme.json --revision 3`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -43,7 +43,12 @@ func (p *program) resolver(log *slog.Logger) channel.Resolver {
 	var mu sync.Mutex // guards told
 	told := map[string]bool{}
 	return func(kind, name string) (string, error) {
-		value, err := secrets.Resolve(kind, name)
+		value, err := "", error(nil)
+		if kind == "secret" {
+			value, err = p.secretOf(name)
+		} else {
+			value, err = secrets.Resolve(kind, name)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -14,6 +14,7 @@ import (
 	"leasehold/internal/fault"
 	"leasehold/internal/identity"
 	"leasehold/internal/loop"
+	"leasehold/internal/vault"
 	"leasehold/store"
 	"leasehold/store/sqlite"
 )
@@ -186,6 +187,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 			return err
 		}
 		o.Store, o.Tasks, o.Backups = s, once{tasks}, backupsOf(s, fixed(c))
+		o.Vault = &vaultOf{p.useVault(c, s, store.Shared(url), p.resolver(log)), fixed(c), nil}
 	default:
 		r, err := p.openToRead(ctx, c, url, log)
 		if fault.Is(err, fault.NotFound) {
@@ -200,6 +202,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 			return err
 		}
 		o.Store, o.Tasks = r, once{tasks}
+		o.Vault = &vaultOf{p.useVault(c, r, store.Shared(url), p.resolver(log)), fixed(c), nil}
 	}
 	client := admin.NewClient(admin.InProcess(admin.New(p.answers(fixed(c), o))))
 	defer client.Close()
@@ -209,6 +212,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 // reader is a store that is only read.
 type reader interface {
 	admin.Store
+	vault.Store
 	Close() error
 }
 

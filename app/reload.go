@@ -14,6 +14,7 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/config"
+	"leasehold/delivery"
 	"leasehold/internal/fault"
 	"leasehold/internal/loop"
 )
@@ -48,6 +49,7 @@ type reloader struct {
 	seen    *config.Look // of the latest try, or of a look since that found the same
 	tried   time.Time
 	told    string            // of what is wrong, in the log
+	targets []delivery.Target // as they are in force
 	unready map[string]string // installations and targets that lacked something when they were applied
 }
 
@@ -58,20 +60,27 @@ var _ admin.Reloader = (*reloader)(nil)
 // installations that could not be built at the start.
 func newReloader(p *program, n *node, types *channel.Types, resolve channel.Resolver, unready map[string]error, log *slog.Logger) *reloader {
 	c := n.config.Load()
+	targets := p.withKeys(targetsOf(c, n.poster(), resolve))
 	r := &reloader{
 		p: p, n: n, types: types, resolve: resolve, key: fingerprintKey(c), log: log,
-		applied: p.look, seen: p.look, unready: lacks(c, unready, targetsOf(c, n.poster(), resolve)),
+		applied: p.look, seen: p.look, unready: lacks(c, unready, targets),
+		targets: targets,
 	}
 	r.state.Store(&admin.Configuration{Files: absolute(c.Files), Applied: time.Now().UTC()})
 	return r
 }
 
-// chores are the task that looks at the files, where there are any.
+// chores are the task that looks at secrets, and the one that looks at the files,
+// where there are any.
 func (r *reloader) chores() []*chore {
-	if r == nil || r.applied == nil {
+	if r == nil {
 		return nil
 	}
-	return []*chore{{name: "config-reload", every: func(c *config.Config) time.Duration { return c.Tasks.ConfigReload.Every.Std() }, do: r.look}}
+	all := []*chore{{name: "key-reload", every: func(c *config.Config) time.Duration { return c.Tasks.KeyReload.Every.Std() }, do: r.rekeyed}}
+	if r.applied == nil {
+		return all
+	}
+	return append(all, &chore{name: "config-reload", every: func(c *config.Config) time.Duration { return c.Tasks.ConfigReload.Every.Std() }, do: r.look})
 }
 
 // Configuration implements admin.Reloader.
@@ -92,6 +101,9 @@ func (r *reloader) Reload(ctx context.Context, allowEmpty bool) (admin.Reloaded,
 
 // hangup is a Reload whose answer is the log.
 func (r *reloader) hangup(ctx context.Context) {
+	if _, err := r.rekeyed(ctx); err != nil {
+		r.log.WarnContext(ctx, "keys not taken up", "error", err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.applied == nil {

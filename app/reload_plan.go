@@ -15,6 +15,7 @@ import (
 type plan struct {
 	config  *config.Config // what the node is to run with
 	change  *delivery.Change
+	targets []delivery.Target
 	asked   bool // by a person
 	rows    []admin.Installation
 	lacks   map[string]string // see lacks
@@ -36,8 +37,8 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, w wish) (*plan, 
 		return nil, err
 	}
 	rows, unready, twins := wanted(next, r.types, r.key)
-	targets := targetsOf(next, r.n.poster(), r.resolve)
-	p := &plan{asked: w.asked, rows: rows, lacks: lacks(next, unready, targets)}
+	targets := r.p.withKeys(targetsOf(next, r.n.poster(), r.resolve))
+	p := &plan{asked: w.asked, rows: rows, targets: targets, lacks: lacks(next, unready, targets)}
 	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks), misshapen(next, r.resolve)); err != nil {
 		return nil, err
 	}
@@ -113,6 +114,7 @@ func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, 
 	r.n.router.follow(p.config)
 	t := &done.Targets
 	t.Added, t.Changed, t.Removed = p.change.Apply()
+	r.targets = p.targets
 	was := r.n.config.Swap(p.config)
 	r.p.setLevel(p.config.Log)
 	for _, t := range r.n.chores {
@@ -126,24 +128,10 @@ func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, 
 }
 
 // reseal has installations that a command made connect again whose secret is another
-// one now, and returns their ids. One that cannot be built, or that somebody changes
-// meanwhile, is left as it is.
-func (r *reloader) reseal(ctx context.Context) (changed []string) {
-	rows, err := r.n.store.Installations(ctx)
-	if err != nil {
-		r.log.WarnContext(ctx, "secrets of installations that commands made not compared", "error", err)
-		return nil
-	}
-	for _, row := range rows {
-		was := row.Fingerprint
-		if row.Source != admin.SourceAPI || admin.Seal(r.types, r.key, &row) != nil || row.Fingerprint == was {
-			continue
-		}
-		if _, err := r.n.store.PutInstallation(ctx, row, row.Revision); err != nil {
-			r.log.WarnContext(ctx, "changed secret of an installation not taken up", "installation", row.ID, "error", err)
-			continue
-		}
-		changed = append(changed, row.ID)
-	}
-	return changed
+// one now, and returns their ids. One that cannot be built is left as it is.
+func (r *reloader) reseal(ctx context.Context) []string {
+	return admin.Reseal(ctx, r.n.store, r.types, r.key, func(i admin.Installation) bool {
+		_, err := r.types.Decode(i.Type, i.Config)
+		return i.Source == admin.SourceAPI && err == nil
+	}, r.log)
 }

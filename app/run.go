@@ -141,6 +141,13 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 		return unlessStopped(ctx, err)
 	}
 	defer closing(&err, n.store.Close)
+	v := p.useVault(c, n.store, !n.store.Sole(), resolve)
+	if _, err := v.Refresh(ctx); err != nil {
+		return unlessStopped(ctx, err)
+	}
+	if err := v.Tidy(); err != nil {
+		return err
+	}
 	claimed := time.Now()
 	n.clock = clockgate.New(clockgate.Options{Built: buildTime()})
 	self, err := identity.Load(string(c.Node.DataDir))
@@ -177,7 +184,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Tasks: tasks, Shared: !n.store.Sole(), Backups: backupsOf(n.store, n.config.Load), Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Tasks: tasks, Vault: &vaultOf{v, n.config.Load, n.reloader.rekey}, Shared: !n.store.Sole(), Backups: backupsOf(n.store, n.config.Load), Log: log}))
 	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
@@ -198,6 +205,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, tending.stop)
 	heeding := start(ctx, n.reloader.heed)
 	defer closing(&err, heeding.stop)
+	rekeying := start(ctx, n.reloader.heedVault)
+	defer closing(&err, rekeying.stop)
 	replaying := start(ctx, n.heedReplays)
 	defer closing(&err, replaying.stop)
 

@@ -81,7 +81,7 @@ func (p *program) dispatcher(c *config.Config, n *node, types *channel.Types, ro
 	if n.herald != nil {
 		observer = n.herald
 	}
-	d, err := delivery.New(n.store, targetsOf(c, n.poster(), resolve), delivery.Options{
+	d, err := delivery.New(n.store, p.withKeys(targetsOf(c, n.poster(), resolve)), delivery.Options{
 		Clock: n.believed(), Observer: observer,
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
 		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,

@@ -86,12 +86,12 @@ func resolveSecret(t reflect.Type, v any, key string, resolve Resolver) (any, er
 		if _, literal := v.(string); literal && t == textType {
 			return v, nil
 		}
-		return nil, fmt.Errorf(`%s: a literal secret is refused; write { env = "NAME" } or { file = "PATH" }`, key)
+		return nil, fmt.Errorf(`%s: a literal secret is refused; write { env = "NAME" } or { file = "PATH" }, or { secret = "NAME" } after leasehold secrets set NAME`, key)
 	}
 	if len(ref) == 1 {
 		for kind, name := range ref {
 			n, ok := name.(string)
-			if !ok || !slices.Contains([]string{"env", "file", "credential"}, kind) {
+			if !ok || !slices.Contains([]string{"env", "file", "credential", "secret"}, kind) {
 				break
 			}
 			if resolve == nil {
@@ -104,7 +104,7 @@ func resolveSecret(t reflect.Type, v any, key string, resolve Resolver) (any, er
 			return value, nil
 		}
 	}
-	return nil, fmt.Errorf(`%s: a secret is { env = "NAME" }, { file = "PATH" } or { credential = "NAME" }`, key)
+	return nil, fmt.Errorf(`%s: a secret is { env = "NAME" }, { file = "PATH" }, { credential = "NAME" } or { secret = "NAME" }`, key)
 }
 
 func childType(t reflect.Type, name string) (reflect.Type, bool) {

@@ -106,7 +106,7 @@ func Define[C any](d Definition[C]) Spec {
 }
 
 // Resolver returns the value behind a secret reference, such as
-// {"env": "X"}: kind is env, file or credential.
+// {"env": "X"}: kind is env, file, credential or secret.
 type Resolver func(kind, name string) (string, error)
 
 // Config is a decoded, resolved config of one installation.

@@ -69,8 +69,12 @@ type Store struct {
 	// it, it must be a reference to a secret. SQLite takes no parameters; Postgres
 	// takes those of libpq (sslmode, sslrootcert, target_session_attrs, ...).
 	URL Value `toml:"url" default:"sqlite:leasehold.db"`
-	// MasterKey encrypts secrets and signing keys at rest.
-	MasterKey Reference `toml:"master_key" later:"true"`
+	// MasterKey encrypts the secrets and the signing keys in the store: { file = "PATH" }
+	// or another reference to what leasehold keys new-master printed. With two, one a
+	// line, leasehold keys rotate-master seals all with the first. Default: on SQLite
+	// master.key in node.data_dir, made when something is sealed first; nodes that share a
+	// Postgres need one that all of them have.
+	MasterKey Reference `toml:"master_key"`
 	// Migrate says when the schema is brought up to date: "auto", at every start.
 	Migrate string `toml:"migrate" default:"auto" oneof:"auto" later:"manual"`
 	// PollOnly is for a Postgres behind a pooler in transaction mode: without LISTEN

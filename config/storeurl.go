@@ -8,6 +8,11 @@ import (
 )
 
 func (v *validator) store(s Store) {
+	for key, ref := range map[string]Reference{"url": s.URL.Reference, "master_key": s.MasterKey} {
+		if ref.Kind == "secret" {
+			v.fail(spot{}.key("store").key(key), "a secret of the store opens once the store is open", `use { env = "NAME" }, { file = "PATH" } or { credential = "NAME" }`)
+		}
+	}
 	if s.URL.Kind != "" {
 		return // known when it is resolved
 	}

@@ -49,8 +49,8 @@ type Tasks struct {
 	Upkeep Upkeep `toml:"upkeep"`
 	// SelfAudit looks for events that were written out of order.
 	SelfAudit SelfAudit `toml:"self_audit"`
-	// KeyReload loads signing keys and secret files again.
-	KeyReload Task `toml:"key_reload" later:"true"`
+	// KeyReload takes up the keys and headers of targets that have changed since.
+	KeyReload KeyReload `toml:"key_reload"`
 	// ConfigReload applies a changed file of the config.
 	ConfigReload Reload `toml:"config_reload"`
 	// Backup copies the database.
@@ -106,10 +106,11 @@ func (b Backup) Interval() time.Duration {
 	return b.Every.Std()
 }
 
-// Task is the table of a task of a later version.
-type Task struct {
-	// Every is the time between two cycles.
-	Every Duration `toml:"every"`
+// KeyReload is the table [tasks.key_reload].
+type KeyReload struct {
+	// Every is the time between two looks at the store and at the files of secrets. What
+	// cannot be read, or is no key, changes nothing. Default 1 min.
+	Every Duration `toml:"every" default:"1m" positive:"true" reload:"true"`
 }
 
 // Log is the table [log].

@@ -6,8 +6,8 @@ type Path string
 
 // Reference says where a secret is.
 type Reference struct {
-	Kind string // env, file or credential; "" = there is none
-	Name string // the variable, the absolute path, or the name in the credentials folder
+	Kind string // env, file, credential or secret; "" = there is none
+	Name string // the variable, the absolute path, the name in the credentials folder or in the store
 }
 
 // Value is a string that may be a secret: a literal or a reference.

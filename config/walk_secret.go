@@ -46,7 +46,7 @@ func (w *walker) maybe(n *node, v reflect.Value, path string) {
 }
 
 // kinds are the references of this version; the others are of a later one.
-var kinds = []string{"env", "file", "credential"}
+var kinds = []string{"env", "file", "credential", "secret"}
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -57,21 +57,21 @@ func (w *walker) reference(n *node, path string) (Reference, bool) {
 	for _, e := range n.entries {
 		x := e.value
 		switch e.key {
-		case "env", "file", "credential":
+		case "env", "file", "credential", "secret":
 			ref = Reference{Kind: e.key, Name: x.text}
 			if x.kind != stringKind {
 				w.wrong(x, path, "a string", "")
 			} else if message := misnamed(ref); message != "" {
 				w.fail(x, path, message, "")
 			}
-		case "secret", "command":
-			w.fail(x, path, notYet, `use { env = "NAME" }, { file = "PATH" } or { credential = "NAME" }`, e.pos)
+		case "command":
+			w.fail(x, path, notYet, `use { env = "NAME" }, { file = "PATH" }, { credential = "NAME" } or { secret = "NAME" }`, e.pos)
 		default:
 			w.fail(x, path, "unknown kind of reference", either(e.key, kinds), e.pos)
 		}
 	}
 	if len(n.entries) != 1 && !w.bad[path] {
-		w.fail(n, path, fmt.Sprintf("must have one of env, file and credential (got %d)", len(n.entries)), "")
+		w.fail(n, path, fmt.Sprintf("must have one of env, file, credential and secret (got %d)", len(n.entries)), "")
 	}
 	if w.bad[path] {
 		return Reference{}, false
@@ -97,6 +97,8 @@ func misnamed(r Reference) string {
 		return "must be the name of an environment variable, without $ and without its value"
 	case r.Kind == "credential" && (strings.ContainsAny(r.Name, `/\`) || r.Name == "." || r.Name == ".."):
 		return "must be the name of a file in $CREDENTIALS_DIRECTORY, without a folder"
+	case r.Kind == "secret" && !nameForm.MatchString(r.Name):
+		return "must be the name of a secret, as leasehold secrets list shows it"
 	case strings.ContainsRune(r.Name, 0):
 		return "must not contain NUL"
 	}
@@ -118,11 +120,12 @@ func (w *walker) literal(n *node, path string) {
 		}
 	}
 	id = cmp.Or(tame(id), "leasehold")
-	file := filepath.ToSlash(filepath.Join(w.host.system, id+"."+strings.ToLower(tame(key))))
+	name := id + "." + strings.ToLower(tame(key))
+	file := filepath.ToSlash(filepath.Join(w.host.system, name))
 	env := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(id + "_" + tame(key)))
 	w.fail(n, path, fmt.Sprintf(
-		`a literal secret is refused; put it in a file and write %s = %s, or { env = "%s" }`,
-		bare(key), fmt.Sprintf(form, fmt.Sprintf(`{ file = "%s" }`, file)), env), "")
+		`a literal secret is refused; put it in a file and write %s = %s, or { env = "%s" }, or run leasehold secrets set %s and write { secret = "%[4]s" }`,
+		bare(key), fmt.Sprintf(form, fmt.Sprintf(`{ file = "%s" }`, file)), env, name), "")
 }
 
 // tame makes a word that is safe in the name of a file.
