@@ -36,7 +36,7 @@ func (s *Supervisor) do(a Action) {
 		})
 	case actBackoff:
 		s.call(func(ctx context.Context) {
-			err := s.store.SaveBackoff(ctx, a.t, a.fails, a.wait)
+			err := s.store.SaveBackoff(ctx, a.t, a.b)
 			s.mail.put(inSaved{a.t.Installation, a.t.Epoch, err})
 		})
 	case actProbe:

@@ -15,7 +15,7 @@ func (c *Core) settleHold(u *unit) {
 	if u.cleared && !u.lost && !u.drop && u.busy == 0 && c.sick == nil {
 		u.cleared = false
 		if u.stored {
-			c.saveBackoff(u, 0)
+			c.saveBackoff(u, u.row.Fingerprint, 0)
 		}
 	}
 	giveUp := u.lost || c.leaving() || u.giveUp || !c.runnable(u)
@@ -81,10 +81,10 @@ func (c *Core) lose(u *unit, why string) {
 
 // saveBackoff stores fails and the wait with the lease, where the next owner
 // finds them. The lease is not released before the answer.
-func (c *Core) saveBackoff(u *unit, wait time.Duration) {
+func (c *Core) saveBackoff(u *unit, fingerprint string, wait time.Duration) {
 	u.busy++
 	u.stored = u.fails > 0 || wait > 0
-	c.emit(actBackoff{u.token(), u.fails, wait})
+	c.emit(actBackoff{u.token(), Setback{fingerprint, u.fails, wait}})
 }
 
 func (c *Core) saved(in inSaved) {

@@ -172,9 +172,8 @@ type (
 		term uint64
 	}
 	actBackoff struct {
-		t     channel.Term
-		fails int
-		wait  time.Duration
+		t channel.Term
+		b Setback
 	}
 	// actStatus: the state of a link changed. A zero t.Epoch cannot be persisted.
 	actStatus struct {

@@ -110,6 +110,7 @@ func (c *Core) sessionAnswered(in inSession) {
 	}
 	if !s.open {
 		s.open, s.previous = true, s.id
+		s.reapAt = c.now.Add(c.o.timing.TTL) // a step from before we looked at the store's clock is made good by then
 		c.list.at, c.list.dirty = c.now, true
 		c.settleAll()
 		return

@@ -204,10 +204,12 @@ func (c *Core) finish(u *unit) {
 	case errors.Is(t.cause, errSlept):
 		u.notBefore = c.now.Add(between(c.o.rand, 0, 2*time.Second))
 	case t.cause != nil || u.lost || c.sick != nil:
+	case t.exit != nil && (errors.Is(t.exit.Err, ErrFenced) || errors.Is(t.exit.Err, channel.ErrFenced)):
+		c.lose(u, "another node has it")
+	case t.fp != u.row.Fingerprint: // changed while it ended: its failure is not the new one's
+		u.clearBackoff()
 	case t.exit == nil:
 		c.failed(u, channel.Exit{Code: "wedged", Err: errors.New("the channel did not return")}, up)
-	case errors.Is(t.exit.Err, ErrFenced) || errors.Is(t.exit.Err, channel.ErrFenced):
-		c.lose(u, "another node has it")
 	case errors.Is(t.exit.Err, channel.ErrStore):
 		u.notBefore = c.now.Add(between(c.o.rand, time.Second, 2*time.Second))
 		u.reason, u.detail = "store", t.exit.Err.Error()
@@ -242,7 +244,7 @@ func (c *Core) failed(u *unit, exit channel.Exit, up time.Duration) {
 	wait := delayFor(c.o.rand, exit, u.fails, u.rejections)
 	u.cleared = false
 	u.notBefore = c.now.Add(wait)
-	c.saveBackoff(u, wait)
+	c.saveBackoff(u, u.row.Fingerprint, wait)
 	if exit.Class == channel.Transient && u.localFails >= deafAfter && c.othersLive() {
 		// Perhaps it is only we who cannot reach the platform.
 		u.giveUp, u.avoid = true, c.now.Add(deafAvoid)

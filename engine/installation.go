@@ -47,6 +47,13 @@ type Grant struct {
 	Wait  time.Duration // until the next dial is allowed; 0 = now
 }
 
+// Setback is what failures in a row cost, as kept with the lease.
+type Setback struct {
+	Fingerprint string // of what failed
+	Fails       int
+	Wait        time.Duration // from now on, until the next dial; 0 = none
+}
+
 // Held names a grant for release.
 type Held struct {
 	ID    string

@@ -123,8 +123,8 @@ func (s *faultyStore) Accept(ctx context.Context, r engine.AcceptRequest) (got e
 	return got, err
 }
 
-func (s *faultyStore) SaveBackoff(ctx context.Context, t channel.Term, fails int, wait time.Duration) error {
-	return s.broken(ctx, "backoff", func() error { return s.Store.SaveBackoff(ctx, t, fails, wait) })
+func (s *faultyStore) SaveBackoff(ctx context.Context, t channel.Term, b engine.Setback) error {
+	return s.broken(ctx, "backoff", func() error { return s.Store.SaveBackoff(ctx, t, b) })
 }
 
 func (s *faultyStore) SaveStatus(ctx context.Context, b []engine.TermStatus) error {

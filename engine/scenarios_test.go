@@ -74,6 +74,8 @@ var scenarios = []struct {
 	{"a storm is flat", anywhere, stormIsFlat},
 	{"a bad credential is tried once, whatever the number of nodes", several, oneAttemptPerCluster},
 	{"a handover does not restart the schedule of what is blocked", several, handoverKeepsSchedule},
+	{"a fresh process reaps nobody before it has watched the store's clock for a TTL", several, freshNodeReapsNobody},
+	{"a failure that comes after its config was changed is not the new one's", anywhere, lateFailure},
 	{"a slow dial does not reset the backoff", anywhere, slowDialKeepsBackoff},
 	{"a store that takes nothing parks every term until a probe is written", anywhere, parksOnFullStore},
 	{"a failed and a failed but persisted store call end alike", several, faultsBothWays},
@@ -88,7 +90,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 48
+	const promised = 50
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}

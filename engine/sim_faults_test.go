@@ -40,20 +40,35 @@ func (w *world) strike(d time.Duration, f func()) {
 	}
 }
 
-// planEdge cuts one node off, twice, while it is as late and as slow to close
-// its sockets as the margin allows.
+// planEdge cuts one node off, twice, while it is as late and as slow to close its
+// sockets as the margin allows, and the others are as quick to take over: they renew,
+// and reap, as soon as its session has expired. Nobody reaps within the first TTL.
 func (w *world) planEdge() {
 	n := w.nodes[0]
 	w.slowKills = true
 	for i := range 2 {
-		w.strike(time.Duration(5+75*i)*time.Second+w.upTo(5*time.Second), func() {
+		w.strike(time.Duration(15+65*i)*time.Second+w.upTo(5*time.Second), func() {
 			w.fault("edge: %s hears late, and is cut off for 50s, late and slow to close", n.name)
 			n.tardy = true
 			w.after(20*time.Second, func() {
 				n.deaf, n.starved, n.lag = true, true, clockSlack-w.upTo(clockSlack/50)
+				w.after(time.Second, func() { w.renewAtExpiry(n) })
 			})
 			w.after(70*time.Second, func() { n.deaf, n.starved, n.tardy = false, false, false })
 		})
+	}
+}
+
+// renewAtExpiry lets the other nodes renew just after n's session has expired.
+func (w *world) renewAtExpiry(n *simNode) {
+	s := w.db.sessions[n.core.session.id]
+	if s == nil {
+		return
+	}
+	for _, other := range w.nodes {
+		if other != n && other.up {
+			other.after(s.expires.Sub(w.db.clock())+w.upTo(50*time.Millisecond), func() { other.step(inAnomaly{paused}) })
+		}
 	}
 }
 
@@ -99,7 +114,7 @@ func (w *world) someFault(n *simNode) func() {
 			w.after(d, func() { *on = false; n.starved = false })
 		}
 	}
-	switch w.rand.IntN(14) {
+	switch w.rand.IntN(15) {
 	case 0:
 		return func() {
 			if !n.up {
@@ -128,6 +143,12 @@ func (w *world) someFault(n *simNode) func() {
 		return func() { w.fault("pause: %s", for_); n.freeze(d, paused) }
 	case 6:
 		return func() { w.fault("suspend: %s", for_); n.freeze(d, suspended) }
+	case 14:
+		return func() {
+			w.fault("drained: %s", for_)
+			w.drain(n, true)
+			w.after(d, func() { w.drain(n, false) })
+		}
 	case 7:
 		return func() {
 			w.fault("full disk: for %.1fs", d.Seconds())
@@ -180,6 +201,18 @@ func (s *simStore) changed(id, mark string) {
 	s.leases[id].fails, s.leases[id].notBefore = 0, 0
 }
 
+// drain is what a person says to the store of a node.
+func (w *world) drain(n *simNode, drained bool) {
+	w.db.drained[n.name] = drained
+	for _, s := range w.db.sessions {
+		if s.instance == n.name {
+			s.draining = drained
+		}
+	}
+	w.db.version++
+	w.tellNodes()
+}
+
 func (w *world) tellNodes() {
 	for _, n := range w.nodes {
 		if n.up {
@@ -193,5 +226,6 @@ func (w *world) heal() {
 	w.db.full, w.slowKills = false, false
 	for _, n := range w.nodes {
 		n.deaf, n.mute, n.lossy, n.tardy, n.slow, n.starved = false, false, false, false, 0, false
+		w.drain(n, false)
 	}
 }

@@ -181,6 +181,9 @@ func (n *simNode) call(exec func() Input, lost func(error) Input) {
 		there = timeout/2 + w.upTo(n.slow)
 	}
 	w.after(there, func() {
+		if w.sole && n.gen != gen {
+			return // the database is in the process, and ended with it
+		}
 		answer := exec()
 		if n.gen != gen || n.mute || n.lossy && w.often(33) {
 			return // the connection that it would go back on is gone
@@ -242,7 +245,7 @@ func (n *simNode) do(a Action) {
 		n.call(func() Input { db.release(a.session, a.held); return inReleased{a.gen, a.held, nil} },
 			func(err error) Input { return inReleased{a.gen, a.held, err} })
 	case actBackoff:
-		n.call(func() Input { return inSaved{a.t.Installation, a.t.Epoch, db.backoff(a.t, a.fails, a.wait)} },
+		n.call(func() Input { return inSaved{a.t.Installation, a.t.Epoch, db.backoff(a.t, a.b)} },
 			func(err error) Input { return inSaved{a.t.Installation, a.t.Epoch, err} })
 	case actProbe:
 		n.call(func() Input {

@@ -18,6 +18,7 @@ type simStore struct {
 	leases   map[string]*simLease
 	rows     map[string]*Installation
 	bad      map[string]bool // credentials that the platform rejects
+	drained  map[string]bool // nodes, by instance
 	ids      []string
 	version  int64
 	full     bool
@@ -41,7 +42,7 @@ type simLease struct {
 }
 
 func newSimStore(w *world) *simStore {
-	return &simStore{w: w, sessions: map[string]*simSession{}, leases: map[string]*simLease{}, rows: map[string]*Installation{}, bad: map[string]bool{}, granted: map[string]int64{}, version: 1}
+	return &simStore{w: w, sessions: map[string]*simSession{}, leases: map[string]*simLease{}, rows: map[string]*Installation{}, bad: map[string]bool{}, drained: map[string]bool{}, granted: map[string]int64{}, version: 1}
 }
 
 func (s *simStore) add(id string, r *rand.Rand) {
@@ -71,7 +72,7 @@ func (s *simStore) open(r SessionRequest) error {
 	if s.w.sole {
 		clear(s.sessions)
 	}
-	s.sessions[r.ID] = &simSession{instance: r.Instance, host: r.Host, expires: s.clock().Add(r.TTL)}
+	s.sessions[r.ID] = &simSession{instance: r.Instance, host: r.Host, expires: s.clock().Add(r.TTL), draining: s.drained[r.Instance]}
 	s.version++
 	return nil
 }
@@ -167,15 +168,16 @@ func (s *simStore) begin(t channel.Term) (int64, error) {
 	return s.leases[t.Installation].run, nil
 }
 
-func (s *simStore) backoff(t channel.Term, fails int, wait time.Duration) error {
+func (s *simStore) backoff(t channel.Term, b Setback) error {
 	if s.full {
 		return errFull
 	}
 	if !s.holds(t) {
 		return ErrFenced
 	}
-	l := s.leases[t.Installation]
-	l.fails, l.notBefore, l.dialled = fails, s.clock().Add(wait), false
+	if l := s.leases[t.Installation]; s.rows[t.Installation].Fingerprint == b.Fingerprint {
+		l.fails, l.notBefore, l.dialled = b.Fails, s.clock().Add(b.Wait), false
+	}
 	return nil
 }
 
@@ -183,6 +185,7 @@ func (s *simStore) release(session string, held []Held) {
 	for _, h := range held {
 		l := s.leases[h.ID]
 		if l.owner == session && (l.epoch == h.Epoch || s.w.bug == releaseWithoutEpoch) {
+			s.w.judgeFreed(h.ID, l)
 			l.owner = ""
 			s.version++
 		}

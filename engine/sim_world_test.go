@@ -219,6 +219,19 @@ func (w *world) judgeOverlap(id string) {
 	}
 }
 
+// judgeFreed: a lease is freed by its owner, and only once that has given up the
+// very grant that is freed.
+func (w *world) judgeFreed(id string, l *simLease) {
+	for _, n := range w.nodes {
+		if n.core == nil || !n.up {
+			continue
+		}
+		if u := n.core.units[id]; u != nil && u.held && !u.lost && !u.drop && u.owner == l.owner && u.epoch == l.epoch {
+			w.broke("%s: epoch %d was freed while %s held it", id, l.epoch, n.name)
+		}
+	}
+}
+
 // said is judged always: nothing may be said beside another's live connection.
 func (w *world) said(c *simConn) {
 	for _, other := range w.conns[c.id] {

@@ -15,9 +15,9 @@ type Status struct {
 	Session   string // "" = none is open
 	Sole      bool   // proven by a lock to be the only process
 	Store     error  // why the store takes nothing; nil = it does
-	Draining  bool // the process is about to end
-	Drained   bool // by command: it holds nothing until it is resumed
-	Held      int  // leases
+	Draining  bool   // the process is about to end
+	Drained   bool   // by command: it holds nothing until it is resumed
+	Held      int    // leases
 	Connected int
 	Leaked    int // channels that did not return after their sockets were closed
 	Oversized int64

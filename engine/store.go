@@ -100,8 +100,10 @@ type Store interface {
 	// cursor stored for identity (nil = none): nothing of an earlier term can land
 	// after that. t.Run is ignored.
 	BeginTerm(ctx context.Context, t channel.Term, identity string) (run int64, cursor []byte, err error)
-	// SaveBackoff stores fails and the wait until the next dial. Owner and epoch fence it.
-	SaveBackoff(ctx context.Context, t channel.Term, fails int, wait time.Duration) error
+	// SaveBackoff stores how a term failed. Owner and epoch fence it. When the
+	// installation has another fingerprint by now it stores nothing, which is no
+	// error: what the old one earned says nothing of the new one.
+	SaveBackoff(ctx context.Context, t channel.Term, b Setback) error
 	// Release frees those of held that session owns under that epoch, and wakes
 	// the other nodes. A stale release does nothing. It returns the ids freed.
 	Release(ctx context.Context, session string, held []Held) ([]string, error)

@@ -39,7 +39,11 @@ var mutants = []mutant{
 		pkg: "./engine", run: engineTests,
 	},
 	{
-		name: "a reaper that believes a clock that stepped", file: "engine/core_session.go", old: "s.reapAt = c.now.Add(c.o.timing.TTL)", new: "",
+		name: "a reaper that believes a clock that stepped", file: "engine/core_session.go", old: "if passed > least+clockSlack || passed < least-clockSlack {", new: "if false && passed > least {",
+		pkg: "./engine", run: engineTests,
+	},
+	{
+		name: "a reaper that has watched the clock for less than a TTL", file: "engine/core_session.go", old: "s.reapAt = c.now.Add(c.o.timing.TTL) // a step", new: "// a step",
 		pkg: "./engine", run: engineTests,
 	},
 	{
@@ -58,6 +62,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "a row that one list lacks, believed to be gone", file: "engine/core_list.go", old: "u.absent >= 2 || !u.held", new: "u.absent >= 1",
+		pkg: "./engine", run: engineTests,
+	},
+	{
+		name: "a drained node that holds on", file: "engine/core_unit.go", old: "return c.draining || c.drained", new: "return c.draining",
+		pkg: "./engine", run: engineTests,
+	},
+	{
+		name: "a failure of an old config, counted for the new one", file: "engine/core_term.go", old: "case t.fp != u.row.Fingerprint:", new: "case false:",
 		pkg: "./engine", run: engineTests,
 	},
 	{
@@ -127,6 +139,14 @@ var mutants = []mutant{
 		name: "a term that does not raise the run (SQLite)", file: "store/sqlite/lease.go", old: "SET run = run + 1, dialled_at", new: "SET run = run, dialled_at",
 		pkg: "./store/sqlite", run: storeTests,
 	},
+	{
+		name: "a drain that a restart takes back (SQLite)", file: "store/sqlite/drain.go", old: "AND EXISTS (SELECT 1 FROM node_drain d WHERE d.instance_id = session.instance_id)", new: "AND false",
+		pkg: "./store/sqlite", run: storeTests,
+	},
+	{
+		name: "a wait of an old config, kept for the new one (SQLite)", file: "store/sqlite/lease.go", old: "err != nil || changed {", new: "err != nil || false && changed {",
+		pkg: "./store/sqlite", run: storeTests,
+	},
 
 	// Those of Postgres.
 	{
@@ -160,6 +180,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "a grant whose epoch may repeat (Postgres)", file: "store/postgres/lease.go", old: "greatest(l.epoch + 1, leasehold_now())", new: "leasehold_now()",
+		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "a drain that a restart takes back (Postgres)", file: "store/postgres/drain.go", old: "AND EXISTS (SELECT 1 FROM node_drain d WHERE d.instance_id = session.instance_id)", new: "AND false",
+		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "a wait of an old config, kept for the new one (Postgres)", file: "store/postgres/lease.go", old: "FROM i WHERE i.same AND l.id", new: "FROM i WHERE l.id",
 		pkg: "./store/postgres", run: storeTests,
 	},
 

@@ -37,9 +37,15 @@ RETURNING l.id, l.epoch, l.run, l.fails, l.not_before - leasehold_now()`
 
 	sqlBeginTerm = `UPDATE lease SET run = run + 1, dialled_at = leasehold_now() WHERE id = $1 AND epoch = $2 AND owner = $3
    AND EXISTS (SELECT 1 FROM session WHERE session_id = $3) RETURNING run`
-	sqlGetCursor   = `SELECT value FROM cursor WHERE lease_id = $1 AND identity = $2`
-	sqlSaveBackoff = `UPDATE lease SET fails = $4, dialled_at = 0, not_before = CASE WHEN $5::bigint > 0 THEN leasehold_now() + $5 ELSE 0 END
- WHERE id = $1 AND epoch = $2 AND owner = $3 AND EXISTS (SELECT 1 FROM session WHERE session_id = $3)`
+	sqlGetCursor = `SELECT value FROM cursor WHERE lease_id = $1 AND identity = $2`
+	// A change of the fingerprint that is being committed is waited for: it would reset
+	// what is saved here before it.
+	sqlSaveBackoff = `WITH i AS MATERIALIZED (SELECT id, fingerprint = $6 AS same FROM installation WHERE id = $1 FOR SHARE),
+saved AS (
+  UPDATE lease l SET fails = $4, dialled_at = 0, not_before = CASE WHEN $5::bigint > 0 THEN leasehold_now() + $5 ELSE 0 END
+    FROM i WHERE i.same AND l.id = i.id AND l.epoch = $2 AND l.owner = $3 AND EXISTS (SELECT 1 FROM session WHERE session_id = $3) RETURNING 1
+)
+SELECT EXISTS (SELECT 1 FROM saved) OR EXISTS (SELECT 1 FROM i WHERE NOT same)`
 
 	// Locked in the order of ids, as accepts lock them. What wakes the others is a
 	// constant: a payload of ids would fail the release when it is long.
@@ -97,14 +103,17 @@ func (s *Store) BeginTerm(ctx context.Context, t channel.Term, identity string) 
 }
 
 // SaveBackoff implements engine.Store.
-func (s *Store) SaveBackoff(ctx context.Context, t channel.Term, fails int, wait time.Duration) error {
-	_, err := write(ctx, s, func(ctx context.Context) (n int64, err error) {
-		ms := min(wait, maxWait).Milliseconds()
-		err = s.atomically(ctx, s.pool, step{sql: sqlSaveBackoff, args: []any{t.Installation, t.Epoch, t.Owner, fails, ms}, n: &n})
-		if err == nil && n == 0 {
+func (s *Store) SaveBackoff(ctx context.Context, t channel.Term, b engine.Setback) error {
+	_, err := write(ctx, s, func(ctx context.Context) (ok bool, err error) {
+		ms := min(b.Wait, maxWait).Milliseconds()
+		err = s.atomically(ctx, s.pool, step{
+			sql: sqlSaveBackoff, args: []any{t.Installation, t.Epoch, t.Owner, b.Fails, ms, b.Fingerprint},
+			scan: func(rows pgx.Rows) error { return rows.Scan(&ok) },
+		})
+		if err == nil && !ok {
 			err = engine.ErrFenced
 		}
-		return n, err
+		return ok, err
 	})
 	return failed("save the backoff of "+t.Installation, err)
 }

@@ -31,7 +31,8 @@ RETURNING id, epoch, run, fails, not_before`
 	sqlGetCursor   = `SELECT value FROM cursor WHERE lease_id = $1 AND identity = $2`
 	sqlSaveBackoff = `UPDATE lease SET fails = $4, dialled_at = 0, not_before = $5 WHERE id = $1 AND epoch = $2 AND owner = $3
    AND EXISTS (SELECT 1 FROM session WHERE session_id = $3)`
-	sqlRelease = `UPDATE lease SET owner = NULL WHERE id = $1 AND epoch = $2 AND owner = $3`
+	sqlChangedSince = `SELECT 1 FROM installation WHERE id = $1 AND fingerprint <> $2`
+	sqlRelease      = `UPDATE lease SET owner = NULL WHERE id = $1 AND epoch = $2 AND owner = $3`
 )
 
 // Claim implements engine.Store. The epoch is the store's clock in milliseconds,
@@ -91,13 +92,16 @@ func (s *Store) BeginTerm(ctx context.Context, t channel.Term, identity string) 
 }
 
 // SaveBackoff implements engine.Store.
-func (s *Store) SaveBackoff(ctx context.Context, t channel.Term, fails int, wait time.Duration) error {
+func (s *Store) SaveBackoff(ctx context.Context, t channel.Term, b engine.Setback) error {
 	err := s.c.do(ctx, func(w *writer) error {
-		var notBefore int64
-		if wait > 0 {
-			notBefore = w.now + min(wait, maxWait).Milliseconds()
+		if changed, err := w.exists(sqlChangedSince, t.Installation, b.Fingerprint); err != nil || changed {
+			return err
 		}
-		n, err := w.affected(sqlSaveBackoff, t.Installation, t.Epoch, t.Owner, fails, notBefore)
+		var notBefore int64
+		if b.Wait > 0 {
+			notBefore = w.now + min(b.Wait, maxWait).Milliseconds()
+		}
+		n, err := w.affected(sqlSaveBackoff, t.Installation, t.Epoch, t.Owner, b.Fails, notBefore)
 		if err == nil && n == 0 {
 			return engine.ErrFenced
 		}

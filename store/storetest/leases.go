@@ -164,7 +164,7 @@ func (r *runner) leases(t *testing.T) {
 				w.clock.Step(engine.StableAfter)
 			}, 0},
 			"while it waited": {func(term channel.Term) {
-				w.must(s.SaveBackoff(w.ctx, term, 0, time.Second))
+				w.must(s.SaveBackoff(w.ctx, term, engine.Setback{Fails: 0, Wait: time.Second}))
 			}, 0},
 			"in a connection after a long one": {func(term channel.Term) {
 				state(term, engine.Connected)
@@ -229,7 +229,7 @@ func (r *runner) leases(t *testing.T) {
 	r.write(t, "the backoff is kept over owners, counts down, and is capped at six hours", func(w *world) {
 		s := w.node()
 		term := w.hold("i")
-		w.must(w.do(func() error { return s.SaveBackoff(w.ctx, term, 7, time.Hour) }))
+		w.must(w.do(func() error { return s.SaveBackoff(w.ctx, term, engine.Setback{Fails: 7, Wait: time.Hour}) }))
 		again := func(session string) (g engine.Grant) {
 			w.must(errors.Join(s.EndSession(w.ctx, "a"), s.EndSession(w.ctx, "b")))
 			w.open(s, session)
@@ -242,7 +242,7 @@ func (r *runner) leases(t *testing.T) {
 		w.clock.Step(time.Hour)
 		want(w, "wait that is over", again("a").Wait, 0)
 		term.Owner, term.Epoch = "a", w.leaseOf(s, "i").Epoch
-		w.must(s.SaveBackoff(w.ctx, term, 0, 100*time.Hour))
+		w.must(s.SaveBackoff(w.ctx, term, engine.Setback{Fails: 0, Wait: 100 * time.Hour}))
 		w.clock.Step(-time.Hour)
 		want(w, "capped wait", again("b").Wait, 6*time.Hour)
 	})
@@ -254,12 +254,12 @@ func (r *runner) leases(t *testing.T) {
 			if name == "run" {
 				continue // owner and epoch fence it
 			}
-			if err := s.SaveBackoff(w.ctx, stale, 9, time.Hour); !errors.Is(err, engine.ErrFenced) {
+			if err := s.SaveBackoff(w.ctx, stale, engine.Setback{Fails: 9, Wait: time.Hour}); !errors.Is(err, engine.ErrFenced) {
 				w.Errorf("%s: got %v, want ErrFenced", name, err)
 			}
 		}
 		w.must(s.EndSession(w.ctx, "a"))
-		if err := s.SaveBackoff(w.ctx, term, 9, time.Hour); !errors.Is(err, engine.ErrFenced) {
+		if err := s.SaveBackoff(w.ctx, term, engine.Setback{Fails: 9, Wait: time.Hour}); !errors.Is(err, engine.ErrFenced) {
 			w.Errorf("after its session's end: got %v, want ErrFenced", err)
 		}
 		w.open(s, "b")
@@ -269,7 +269,7 @@ func (r *runner) leases(t *testing.T) {
 	r.write(t, "a changed fingerprint clears the backoff, and nothing else about a row does", func(w *world) {
 		s := w.node()
 		term := w.hold("i")
-		w.must(s.SaveBackoff(w.ctx, term, 5, time.Hour))
+		w.must(s.SaveBackoff(w.ctx, term, engine.Setback{Fails: 5, Wait: time.Hour}))
 		i, err := s.Installation(w.ctx, "i")
 		w.must(err)
 		i.Labels = map[string]string{"site": "berlin"}
@@ -293,6 +293,15 @@ func (r *runner) leases(t *testing.T) {
 		g := reclaim()
 		want(w, "fails", g.Fails, 0)
 		want(w, "wait", g.Wait, 0)
+		term.Epoch = g.Epoch
+		late := engine.Setback{Fingerprint: "", Fails: 9, Wait: time.Hour}
+		w.must(s.SaveBackoff(w.ctx, term, late))
+		g = reclaim()
+		want(w, "fails after a late backoff of the old one", g.Fails, 0)
+		want(w, "wait after a late backoff of the old one", g.Wait, 0)
+		term.Epoch, late.Fingerprint = g.Epoch, "other"
+		w.must(w.do(func() error { return s.SaveBackoff(w.ctx, term, late) }))
+		want(w, "fails of the new one", reclaim().Fails, 9)
 	})
 }
 

@@ -279,7 +279,7 @@ func (r *runner) sole(t *testing.T) {
 		restart(w, "a", "boot-1/1", func() {
 			w.put("i")
 			term := w.begin(w.s, "a", "i")
-			w.must(w.s.SaveBackoff(w.ctx, term, 5, time.Hour))
+			w.must(w.s.SaveBackoff(w.ctx, term, engine.Setback{Fails: 5, Wait: time.Hour}))
 			freed, err := w.s.Release(w.ctx, "a", []engine.Held{{ID: "i", Epoch: term.Epoch}})
 			w.must(err)
 			want(w, "freed", len(freed), 1)
