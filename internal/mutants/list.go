@@ -12,7 +12,8 @@ type mutant struct {
 const (
 	engineTests   = "TestScenarios|TestSimulationHolds|TestKillSwitch|TestAcceptQueue|TestBackoff"
 	storeTests    = "TestStore"
-	trialTests    = "TestStore|TestTrial"
+	trialTests    = "TestTrial"
+	historyTests  = "TestHistories"
 	deliveryTests = "TestSimulation|TestMarks|TestDrop|TestLanes|TestOutage|TestRetries"
 )
 
@@ -49,6 +50,10 @@ var mutants = []mutant{
 	{
 		name: "a dial just before the fence", file: "engine/core_dial.go", old: "c.session.fence.Sub(c.now) >= c.o.timing.RenewEvery", new: "true",
 		pkg: "./engine", run: engineTests,
+	},
+	{
+		name: "a clock that stands still while the machine sleeps", file: "engine/clock_linux.go", old: "unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)", new: "unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)",
+		pkg: "./engine", run: "TestSystemClock",
 	},
 
 	// What becomes of a lease.
@@ -113,7 +118,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an accept of an earlier term (SQLite)", file: "store/sqlite/group.go", old: "owner = $3 AND run = $4\n", new: "owner = $3 AND $4 >= 0\n",
-		pkg: "./store/sqlite", run: storeTests,
+		pkg: "./store/sqlite", run: historyTests,
 	},
 	{
 		name: "an accept of an earlier epoch (SQLite)", file: "store/sqlite/group.go", old: "epoch = $2 AND owner = $3 AND run = $4\n", new: "$2 > 0 AND owner = $3 AND run = $4\n",
@@ -122,6 +127,10 @@ var mutants = []mutant{
 	{
 		name: "a mark that does not compare the epoch (SQLite)", file: "store/sqlite/group.go", old: "epoch = $2 AND owner = $3\n", new: "$2 > 0 AND owner = $3\n",
 		pkg: "./store/sqlite", run: storeTests,
+	},
+	{
+		name: "a mark that does not ask for the owner's session (SQLite)", file: "store/sqlite/group.go", old: "owner = $3\n   AND EXISTS (SELECT 1 FROM session WHERE session_id = $3)`", new: "owner = $3`",
+		pkg: "./store/sqlite", run: historyTests,
 	},
 	{
 		name: "a claim for a session that drains (SQLite)", file: "store/sqlite/lease.go", old: "AND m.draining = 0", new: "",
@@ -159,7 +168,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an accept that does not ask for the owner's session (Postgres)", file: "store/postgres/accept.go", old: " WHERE EXISTS (SELECT 1 FROM session s WHERE s.session_id = k.owner) ORDER BY l.id FOR SHARE OF l),", new: " ORDER BY l.id FOR SHARE OF l),",
-		pkg: "./store/postgres", run: trialTests,
+		pkg: "./store/postgres", run: historyTests,
 	},
 	{
 		name: "a mark that does not lock its lease (Postgres)", file: "store/postgres/mark.go", old: " FOR SHARE OF l),", new: "),",
@@ -173,6 +182,36 @@ var mutants = []mutant{
 	{
 		name: "a renewal with an expiry predicate (Postgres)", file: "store/postgres/renew.go", old: "WHERE session_id = $1 RETURNING seq, leasehold_now()", new: "WHERE session_id = $1 AND expires_at > leasehold_now() RETURNING seq, leasehold_now()",
 		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "an accept that locks in no order (Postgres)", file: "store/postgres/accept.go", old: "ORDER BY l.id FOR SHARE OF l),", new: "ORDER BY md5(l.id || k.owner) FOR SHARE OF l),",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "a mark whose lock a claim does not wait for (Postgres)", file: "store/postgres/mark.go", old: " FOR SHARE OF l),", new: " FOR KEY SHARE OF l),",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "a mark that does not ask for the owner's session (Postgres)", file: "store/postgres/mark.go", old: " WHERE EXISTS (SELECT 1 FROM session s WHERE s.session_id = k.owner) ORDER BY l.id FOR SHARE OF l),", new: " ORDER BY l.id FOR SHARE OF l),",
+		pkg: "./store/postgres", run: historyTests,
+	},
+	{
+		name: "a release that locks in no order (Postgres)", file: "store/postgres/lease.go", old: "ORDER BY l.id FOR NO KEY UPDATE OF l\n), rel", new: "ORDER BY md5(l.id || $1) FOR NO KEY UPDATE OF l\n), rel",
+		pkg: "./store/postgres", run: trialTests,
+	},
+	{
+		name: "a release that does not compare the epoch (Postgres)", file: "store/postgres/lease.go", old: "ON l.id = r.id AND l.epoch = r.epoch AND l.owner = $1 ORDER BY l.id FOR NO KEY UPDATE OF l\n), rel AS (\n  UPDATE lease l SET owner = NULL FROM r, (SELECT count(*) AS n FROM r) h\n   WHERE h.n > 0 AND l.id = r.id AND l.epoch = r.epoch AND",
+		new: "ON l.id = r.id AND l.owner = $1 ORDER BY l.id FOR NO KEY UPDATE OF l\n), rel AS (\n  UPDATE lease l SET owner = NULL FROM r, (SELECT count(*) AS n FROM r) h\n   WHERE h.n > 0 AND l.id = r.id AND",
+		pkg: "./store/postgres", run: historyTests,
+	},
+	{
+		name: "a renewal that brings a dead session back (Postgres)", file: "store/postgres/renew.go", old: "`UPDATE session SET seq = seq + 1, expires_at = leasehold_now() + $2 WHERE session_id = $1 RETURNING",
+		new: "`INSERT INTO session(session_id, instance_id, seq, expires_at, host, name, version, weight, draining, opened_at) VALUES ($1, $1, 1, leasehold_now() + $2, '', '', '', 1, false, 0) ON CONFLICT (session_id) DO UPDATE SET seq = session.seq + 1, expires_at = excluded.expires_at RETURNING",
+		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "a clock that stands still in a transaction (Postgres)", file: "store/postgres/migrations/0001_first.sql", old: "AS 'SELECT (extract(epoch FROM clock_timestamp())", new: "AS 'SELECT (extract(epoch FROM now())",
+		pkg: "./store/postgres", run: "TestClock",
 	},
 	{
 		name: "a term that does not raise the run (Postgres)", file: "store/postgres/lease.go", old: "SET run = run + 1, dialled_at", new: "SET run = run, dialled_at",

@@ -105,7 +105,7 @@ func (p *proxy) through(t *testing.T, database string) string {
 func hold(t testing.TB, s *postgres.Store) channel.Term {
 	t.Helper()
 	ctx := t.Context()
-	put(t, s, "i")
+	put(t, s)
 	if _, err := s.OpenSession(ctx, engine.SessionRequest{ID: "a", Instance: "instance of a", Host: "boot/1", TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestCertificates(t *testing.T) {
 	})
 	t.Run("a known authority", func(t *testing.T) {
 		s := open(t, overTCP(t, server, database, pgtest.Role, "sslmode=verify-ca"+known), postgres.Options{})
-		put(t, s, "i")
+		put(t, s)
 		var encrypted bool
 		pgtest.Get(t, database, "SELECT bool_and(s.ssl) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE a.datname = current_database() AND a.application_name LIKE 'leasehold%'", &encrypted)
 		if !encrypted {
@@ -182,7 +182,7 @@ func TestSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		pgtest.Exec(t, url, "INSERT INTO goose_db_version(version_id, is_applied) VALUES (99, true)")
-		put(t, open(t, url, postgres.Options{}), "i")
+		put(t, open(t, url, postgres.Options{}))
 		pgtest.Exec(t, url, "UPDATE schema_info SET min_reader = 99")
 		refused(t, url, postgres.Options{}, fault.Newer, "schema 99")
 		refused(t, url, postgres.Options{Existing: true}, fault.Newer, "schema 99")
@@ -263,7 +263,7 @@ func TestWordOfOtherNodes(t *testing.T) {
 				}
 			}
 			quiet()
-			put(t, other, "i")
+			put(t, other)
 			heard := func(what string) {
 				select {
 				case <-changes:

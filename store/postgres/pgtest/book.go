@@ -3,6 +3,8 @@ package pgtest
 import (
 	"fmt"
 	"testing"
+
+	"leasehold/store/storetest/trial"
 )
 
 // books are each grant and each release, written in its own transaction, and every
@@ -25,14 +27,6 @@ CREATE TRIGGER keep_book AFTER UPDATE ON lease FOR EACH ROW EXECUTE FUNCTION kee
 const stale = `SELECT count(*) FROM %s w JOIN book b ON b.lease = w.lease_id
  WHERE (b.epoch > w.epoch OR b.freed AND b.epoch = w.epoch) AND pg_xact_commit_timestamp(b.xmin) < pg_xact_commit_timestamp(w.xmin)`
 
-// Books is what the server itself knows of a store's leases.
-type Books struct {
-	Events, Grants          int64
-	Twice                   int64 // granted while their owner lived
-	StaleEvents, StaleMarks int64 // committed after their lease was another's
-	Deadlocks               int64
-}
-
 // KeepBooks has the database that url names, whose schema is there, write down every
 // grant and every release from now on.
 func KeepBooks(t testing.TB, url string) {
@@ -41,7 +35,7 @@ func KeepBooks(t testing.TB, url string) {
 }
 
 // ReadBooks compares what was written down with the server's own commit times.
-func ReadBooks(t testing.TB, url string) (b Books) {
+func ReadBooks(t testing.TB, url string) (b trial.Books) {
 	t.Helper()
 	for sql, into := range map[string]*int64{
 		"SELECT count(*) FROM event":                                                &b.Events,
@@ -54,17 +48,4 @@ func ReadBooks(t testing.TB, url string) (b Books) {
 		Get(t, url, sql, into)
 	}
 	return b
-}
-
-// Sound fails the test for whatever must not be in the books.
-func (b Books) Sound(t testing.TB) {
-	t.Helper()
-	for what, got := range map[string]int64{
-		"events committed after their lease was another's": b.StaleEvents, "marks committed after their lease was another's": b.StaleMarks,
-		"leases granted while their owner lived": b.Twice, "deadlocks": b.Deadlocks,
-	} {
-		if got != 0 {
-			t.Errorf("%s: got %d, want none", what, got)
-		}
-	}
 }
