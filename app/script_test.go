@@ -55,6 +55,10 @@ func TestMain(m *testing.M) {
 //	answer STATUS             what it answers from now on
 //	pinged REGEXP             the last call of $PING, its method, path and body, matches
 //	took N                    wait until it has taken N different deliveries
+//	knows FILE                from now on it takes only what the key in FILE has signed
+//	retire FILE ARG…          retire the signing key whose id is in FILE
+//	signed BOT N              push events until one arrives with N signatures
+//	refused N                 so many calls were signed with none that it knew
 //	replays N                 wait until it has taken N that were marked as a replay
 //	sql FILE STATEMENT        change a database
 //	holds TIME FILE REGEXP    until FILE, which somebody writes, matches; TIME is the most it may take
@@ -81,7 +85,7 @@ func params() testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	}
@@ -303,6 +307,10 @@ type program struct {
 	taken    map[string]int // 2xx answers by webhook id
 	replayed map[string]int // those of them that were marked as a replay
 	pings    []string       // method, path and body of calls of /ping
+
+	key        string // that it knows; "" = it takes what is not signed, too
+	refused    int    // calls that this key has not signed
+	signatures int    // of the last call
 }
 
 func cmdPinged(ts *testscript.TestScript, neg bool, args []string) {
@@ -323,6 +331,10 @@ func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	if strings.HasPrefix(r.URL.Path, "/ping") {
 		p.pings = append(p.pings, r.Method+" "+r.URL.Path+" "+string(body))
+		return
+	}
+	if !p.verify(body, r.Header) {
+		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
 	if p.status < 300 {

@@ -153,7 +153,10 @@ func (r *reloader) heedVault(ctx context.Context) error {
 			return nil
 		case <-changed:
 		}
-		if fresh, err := r.p.vault.Load().Refresh(ctx); fresh && err == nil {
+		switch fresh, err := r.p.vault.Load().Refresh(ctx); {
+		case err != nil && ctx.Err() == nil:
+			r.log.WarnContext(ctx, "keys not taken up", "error", err, "next_step", "correct it; it is tried again within tasks.key_reload.every")
+		case fresh:
 			r.rekey(ctx)
 		}
 		if loop.Sleep(ctx, rekeyPause) != nil {

@@ -1,0 +1,89 @@
+package app_test
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// verify judges a call by the key that the program knows, as the official library does.
+func (p *program) verify(body []byte, h http.Header) bool {
+	p.signatures = len(strings.Fields(h.Get("webhook-signature")))
+	if p.key == "" {
+		return true
+	}
+	webhook, err := standardwebhooks.NewWebhook(p.key)
+	if err == nil {
+		err = webhook.Verify(body, h)
+	}
+	if err != nil {
+		p.refused++
+	}
+	return err == nil
+}
+
+func cmdKnows(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: knows file")
+	}
+	key, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	p := of(ts).program
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.key = strings.TrimSpace(string(key))
+}
+
+func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: refused n")
+	}
+	p := of(ts).program
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if got := strconv.Itoa(p.refused); got != args[0] {
+		ts.Fatalf("calls that the program refused: got %s, want %s", got, args[0])
+	}
+}
+
+var keyID = regexp.MustCompile(`key_[0-9a-f]{12}`)
+
+// cmdRetire retires the key whose id a file holds, with more arguments of the command.
+func cmdRetire(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: retire file arg…")
+	}
+	text, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(ts.Exec("leasehold", append([]string{"keys", "retire", keyID.FindString(string(text))}, args[1:]...)...))
+}
+
+// cmdSigned pushes events until one arrives with as many signatures. The deadline is
+// that of key-reload, and what a loaded machine takes.
+func cmdSigned(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: signed bot n")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	p := of(ts).program
+	for deadline := time.Now().Add(90 * time.Second); ; {
+		cmdPush(ts, false, []string{args[0], "1"})
+		time.Sleep(200 * time.Millisecond)
+		p.mu.Lock()
+		got := p.signatures
+		p.mu.Unlock()
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("signatures: got %d, want %d", got, want)
+		}
+	}
+}
