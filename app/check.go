@@ -16,6 +16,7 @@ import (
 	"leasehold/config"
 	"leasehold/internal/fault"
 	"leasehold/store"
+	"leasehold/store/postgres"
 )
 
 func (p *program) checkCommand() *cobra.Command {
@@ -177,17 +178,14 @@ func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
 
 // compare fills in what a start would change, when the store can be read.
 func (p *program) compare(ctx context.Context, c *config.Config, types *channel.Types, url string, r *report) error {
-	want, _, err := wanted(c, types, fingerprintKey(c))
-	if err != nil {
-		return err
-	}
-	have, there, err := p.stored(ctx, c, url)
-	if err != nil {
+	have, key, err := p.stored(ctx, c, url)
+	there := err == nil
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		r.Warnings = append(r.Warnings, err.Error())
-		return nil
 	}
-	if !there {
-		return nil
+	want, _, err := wanted(c, types, key)
+	if err != nil || !there {
+		return err
 	}
 	r.Changes = &changes{}
 	if store.Shared(url) && len(have) > 0 { // a start applies nothing
@@ -205,18 +203,22 @@ func (p *program) compare(ctx context.Context, c *config.Config, types *channel.
 	return nil
 }
 
-// stored are the installations of the store that url names; false: there is none.
-func (p *program) stored(ctx context.Context, c *config.Config, url string) (have []admin.Installation, there bool, err error) {
+// stored are the installations of the store that url names, and what keys their
+// fingerprints. fault.NotFound: there is no store.
+func (p *program) stored(ctx context.Context, c *config.Config, url string) (have []admin.Installation, key []byte, err error) {
+	key = fingerprintKey(c)
 	s, err := p.openToRead(ctx, c, url, slog.New(slog.DiscardHandler))
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, err
+	if err != nil {
+		return nil, key, err
 	}
-	defer func() { _ = s.Close() }() // read only
+	defer func() { _ = s.Close() }()           // read only
+	if shared, ok := s.(*postgres.Store); ok { // this folder may not know it yet
+		if key, err = shared.FingerprintKey(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	have, err = s.Installations(ctx)
-	return have, err == nil, err
+	return have, key, err
 }
 
 // unresolved lists the references that have no value here, each with its place.

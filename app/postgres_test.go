@@ -9,7 +9,8 @@ import (
 	"leasehold/store/postgres/pgtest"
 )
 
-// TestPostgres drives the binary on a Postgres, whose URL is $STORE.
+// TestPostgres drives the binary on a Postgres, whose URL is $STORE; $EMPTY is another
+// database that nobody has used.
 func TestPostgres(t *testing.T) {
 	p := postgresParams(t)
 	p.Dir = filepath.Join("..", "testdata", "script", "postgres")
@@ -24,6 +25,7 @@ func postgresParams(t *testing.T) testscript.Params {
 	setup := p.Setup
 	p.Setup = func(e *testscript.Env) error {
 		e.Setenv("STORE", server.Database(t))
+		e.Setenv("EMPTY", server.Database(t))
 		return setup(e)
 	}
 	return p

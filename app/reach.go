@@ -249,13 +249,14 @@ type once struct{ *loop.Group }
 func (o once) Trigger(ctx context.Context, name string) error { return o.Once(ctx, name) }
 
 // fingerprintKey keys the fingerprints of configs with what the data folder
-// keeps for that: opening the store wrote it there.
+// keeps for that: opening the store wrote it there, the store's own if several nodes
+// share it.
 func fingerprintKey(c *config.Config) []byte {
 	id, err := identity.Load(string(c.Node.DataDir))
 	if err != nil {
 		return nil // node reads it too, and says what is wrong
 	}
-	return []byte(id.Key)
+	return id.FingerprintKey()
 }
 
 // closing joins the error of a close to *err, for a defer.

@@ -108,7 +108,7 @@ func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, 
 	if i.Added, i.Changed, i.Removed, err = reconciled(applied(limited, r.n.store, p.rows, r.log)); err != nil {
 		return done, err
 	}
-	if p.asked && r.n.store.Sole() { // each node keys its own fingerprints
+	if p.asked {
 		i.Changed = append(i.Changed, r.reseal(limited)...)
 	}
 	r.n.router.follow(p.config)
@@ -127,11 +127,13 @@ func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, 
 	return done, nil
 }
 
-// reseal has installations that a command made connect again whose secret is another
-// one now, and returns their ids. One that cannot be built is left as it is.
+// reseal has installations connect again whose secret is another one now, and returns
+// their ids: those that a command made, and in a store that nodes share, to which no
+// file is applied any more, those that one named at first. One that cannot be built is
+// left as it is.
 func (r *reloader) reseal(ctx context.Context) []string {
 	return admin.Reseal(ctx, r.n.store, r.types, r.key, func(i admin.Installation) bool {
 		_, err := r.types.Decode(i.Type, i.Config)
-		return i.Source == admin.SourceAPI && err == nil
+		return (i.Source == admin.SourceAPI || !r.n.store.Sole()) && err == nil
 	}, r.log)
 }

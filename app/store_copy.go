@@ -14,6 +14,7 @@ import (
 	"leasehold/config"
 	"leasehold/internal/fault"
 	"leasehold/store"
+	"leasehold/store/postgres"
 	"leasehold/store/storecopy"
 )
 
@@ -93,6 +94,9 @@ func (p *program) storeCopy(ctx context.Context, to, variable string) (err error
 	if ctx.Err() != nil {
 		return &exitError{fault.ExitFailed, errors.New("stopped; run the same command again, and it goes on from here")}
 	}
+	if shared, ok := target.(*postgres.Store); ok && err == nil {
+		err = shared.SetFingerprintKey(ctx, fingerprintKey(c))
+	}
 	if err != nil {
 		return err
 	}
@@ -160,6 +164,9 @@ func (p *program) sayCopied(c *config.Config, done copiedStore, to, variable str
 		p.line("  url = { env = %q }", variable)
 		p.line("")
 		p.line("with that variable set to the URL of %s, and start leasehold.", done.To)
+		if store.Shared(done.From) {
+			p.line("Start each node with leasehold run --new-store, once: it had another database.")
+		}
 	} else {
 		p.line("  url = %q", to)
 		p.line("")

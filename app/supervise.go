@@ -45,12 +45,13 @@ func applied(ctx context.Context, s store.Store, rows []admin.Installation, log 
 	if s.Sole() {
 		return s.Reconcile(ctx, rows)
 	}
+	added, seeded, err := s.Seed(ctx, rows)
+	if err != nil || seeded {
+		return added, nil, nil, err
+	}
 	have, err := s.Installations(ctx)
 	if err != nil {
 		return nil, nil, nil, err
-	}
-	if len(have) == 0 {
-		return s.Reconcile(ctx, rows)
 	}
 	if d := unlike(rows, have); d.any() {
 		log.WarnContext(ctx, "installations of the file were not applied", "only_in_file", d.Added, "different", d.Changed,

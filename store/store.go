@@ -37,6 +37,10 @@ type Store interface {
 	// posted messages; nil where there is none.
 	WatchMessages(ctx context.Context) <-chan struct{}
 
+	// Seed is Reconcile for a store that has no installation; otherwise it does nothing
+	// and says so. Of several nodes that start at once one seeds.
+	Seed(ctx context.Context, want []admin.Installation) (added []string, seeded bool, err error)
+
 	// Sweep deletes what is past its retention.
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
 	// HoldTask takes a task that one node runs for all, for session, if nobody who is
@@ -103,7 +107,7 @@ type Options struct {
 func Open(ctx context.Context, url string, o Options) (Store, error) {
 	if Shared(url) {
 		s, err := postgres.Open(ctx, url, postgres.Options{
-			DataDir: o.DataDir, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Copying: o.Copying, Log: o.Log,
+			DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Copying: o.Copying, Log: o.Log,
 		})
 		if err != nil {
 			return nil, err //nolint:wrapcheck // it says what and where

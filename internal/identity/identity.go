@@ -10,6 +10,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -35,6 +36,9 @@ type Identity struct {
 	// random and stands in no database: who has a copy of the store alone cannot try
 	// passwords against what it holds.
 	Key string `json:"fingerprint_key"`
+	// SharedKey takes its place where several nodes share Store: they must agree on what
+	// has changed, so the store holds it. "" = Store is this node's alone.
+	SharedKey string `json:"shared_key,omitempty"`
 
 	dir string
 }
@@ -67,13 +71,17 @@ func (id *Identity) SetSession(session, version string) error {
 	return id.replace(next)
 }
 
-// SetStore remembers the store that belongs to the folder. It is on the disk
-// when it returns.
-func (id *Identity) SetStore(store string) error {
+// SetStore remembers the store that belongs to the folder, and the key that nodes
+// which share it have in common; "" = nobody shares it. It is on the disk when it
+// returns.
+func (id *Identity) SetStore(store, sharedKey string) error {
 	next := *id
-	next.Store = store
+	next.Store, next.SharedKey = store, sharedKey
 	return id.replace(next)
 }
+
+// FingerprintKey keys the fingerprints of what is in the store.
+func (id *Identity) FingerprintKey() []byte { return []byte(cmp.Or(id.SharedKey, id.Key)) }
 
 func (id *Identity) path() string { return filepath.Join(id.dir, fileName) }
 

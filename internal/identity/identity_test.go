@@ -65,7 +65,7 @@ func TestIdentity(t *testing.T) {
 	t.Run("what was set is there after a restart, for its owner's eyes", func(t *testing.T) {
 		dir := t.TempDir()
 		id := load(t, dir)
-		must(t, id.SetStore("store"))
+		must(t, id.SetStore("store", ""))
 		must(t, id.SetSession("session 1", "v1.0.0"))
 		got := load(t, dir)
 		if got.Instance != id.Instance || got.Previous != "session 1" || got.Version != "v1.0.0" || got.Store != "store" {
@@ -84,10 +84,10 @@ func TestIdentity(t *testing.T) {
 
 	t.Run("setting what is set writes nothing", func(t *testing.T) {
 		dir := t.TempDir()
-		must(t, load(t, dir).SetStore("store"))
+		must(t, load(t, dir).SetStore("store", ""))
 		before, err := os.Stat(filepath.Join(dir, "instance.json"))
 		must(t, err)
-		must(t, load(t, dir).SetStore("store"))
+		must(t, load(t, dir).SetStore("store", ""))
 		after, err := os.Stat(filepath.Join(dir, "instance.json"))
 		must(t, err)
 		if !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {

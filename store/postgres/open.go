@@ -10,7 +10,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"leasehold/internal/fault"
-	"leasehold/internal/identity"
 	"leasehold/store/internal/record"
 )
 
@@ -22,7 +21,9 @@ const oldest = 140000
 // and makes or upgrades its schema. The kinds of error:
 //
 //   - fault.Invalid: the URL, the database's name, the server's version or its
-//     certificate, or it is the target of an unfinished copy; the text says which.
+//     certificate; a database that is another one than this node had, unless
+//     Options.NewStore is set; or it is the target of an unfinished copy. The text says
+//     which.
 //   - fault.Denied: the role, its password, or what it may do.
 //   - fault.Newer: a newer program changed the schema so that this one cannot use it.
 //   - fault.ReadOnly, fault.Full: the server takes no writes.
@@ -67,6 +68,9 @@ func (s *Store) prepare(ctx context.Context) error {
 		return fault.Errorf(fault.Invalid, "the server of %s is PostgreSQL %d; upgrade it to %d or newer", s.target, version/10000, oldest/10000)
 	}
 	m := &migrator{db: s.db.DB, pool: s.pool, name: s.target.String(), from: migrations(), log: s.log}
+	if err := s.familiar(ctx, m); err != nil {
+		return err
+	}
 	bring := m.run
 	if s.opt.Existing {
 		bring = m.check
@@ -83,23 +87,6 @@ func (s *Store) prepare(ctx context.Context) error {
 		return nil
 	}
 	return s.remember(ctx)
-}
-
-// remember writes down which store belongs to the data folder, and with it the
-// folder's identity, if this is its first.
-func (s *Store) remember(ctx context.Context) error {
-	if s.opt.DataDir == "" {
-		return nil
-	}
-	id, err := identity.Load(s.opt.DataDir)
-	if err != nil {
-		return err
-	}
-	var store string
-	if err := s.pool.QueryRow(ctx, `SELECT store_id FROM schema_info WHERE id = 1`).Scan(&store); err != nil {
-		return err
-	}
-	return id.SetStore(store)
 }
 
 // start starts what runs until Close.

@@ -41,6 +41,9 @@ type Options struct {
 	// DataDir is the folder whose instance.json remembers which store belongs there.
 	// "" = nothing is remembered.
 	DataDir string
+	// NewStore makes the database the one that belongs to DataDir although that remembers
+	// another one.
+	NewStore bool
 	// Name is the node's, shown by the server as the application's.
 	Name string
 	// Existing opens what is there and makes or upgrades nothing: fault.NotFound when

@@ -80,7 +80,7 @@ func (s *Store) remember(w *writer) error {
 	if err != nil {
 		return err
 	}
-	return id.SetStore(s.id)
+	return id.SetStore(s.id, "")
 }
 
 // inspect reads the header, without SQLite, which would begin to use the file.

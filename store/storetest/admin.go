@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"leasehold/admin"
@@ -257,6 +259,47 @@ func (r *runner) reconcile(t *testing.T) {
 		same, err := s.Installation(w.ctx, "same")
 		w.must(err)
 		want(w, "revision of an unchanged row", same.Revision, 1)
+	})
+
+	r.write(t, "a store without installations is seeded once, and one with some never", func(w *world) {
+		s := w.node()
+		var seeded bool
+		w.must(w.do(func() (err error) {
+			_, seeded, err = s.Seed(w.ctx, []admin.Installation{file("one"), file("two")})
+			return err
+		}))
+		want(w, "seeded", seeded, w.form != persisted)
+		_, seeded, err := w.h.Open().Seed(w.ctx, []admin.Installation{file("one"), file("three")})
+		w.must(err)
+		want(w, "seeded by another node", seeded, false)
+		all, err := s.Installations(w.ctx)
+		w.must(err)
+		want(w, "installations", len(all), 2)
+	})
+
+	r.promise(t, "of nodes that start at once one seeds", func(w *world) {
+		nodes := []Store{w.node(), w.h.Open(), w.h.Open(), w.h.Open()}
+		var wg sync.WaitGroup
+		seeds := make([]bool, len(nodes))
+		for n, s := range nodes {
+			wg.Go(func() {
+				var err error
+				if _, seeds[n], err = s.Seed(w.ctx, []admin.Installation{file(fmt.Sprint("of-", n))}); err != nil {
+					w.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		winners := 0
+		for _, seeded := range seeds {
+			if seeded {
+				winners++
+			}
+		}
+		all, err := w.s.Installations(w.ctx)
+		w.must(err)
+		want(w, "nodes that seeded", winners, 1)
+		want(w, "installations", len(all), 1)
 	})
 
 	r.promise(t, "a file that changes nothing writes nothing", func(w *world) {

@@ -32,6 +32,7 @@ type Store interface {
 	vault.Store
 	Watch(ctx context.Context) <-chan struct{}
 	Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error)
+	Seed(ctx context.Context, want []admin.Installation) (added []string, seeded bool, err error)
 	HoldTask(ctx context.Context, session, task string) (admin.TaskHolder, error)
 	Upkeep(ctx context.Context) (maintenance.Tended, error)
 	Audit(ctx context.Context, since int64) (maintenance.Audited, error)

@@ -8,32 +8,57 @@ import (
 	"leasehold/internal/fault"
 )
 
-const sqlFileRows = `SELECT id FROM installation WHERE source = 'file' AND NOT removed`
+const (
+	sqlAnyRow   = `SELECT id FROM installation WHERE NOT removed LIMIT 1`
+	sqlFileRows = `SELECT id FROM installation WHERE source = 'file' AND NOT removed`
+)
 
 // Reconcile implements admin.Store. Where nothing differs, nothing is written.
 func (w *Writes) Reconcile(ctx context.Context, want []admin.Installation) (added, changed, removed []string, err error) {
+	d, err := w.reconcileIf(ctx, want, func(context.Context, Tx) (bool, error) { return true, nil })
+	return d.added, d.changed, d.removed, err
+}
+
+// Seed implements store.Store.
+func (w *Writes) Seed(ctx context.Context, want []admin.Installation) (added []string, seeded bool, err error) {
+	d, err := w.reconcileIf(ctx, want, func(ctx context.Context, tx Tx) (bool, error) {
+		var id string
+		some, err := tx.Get(ctx, sqlAnyRow, nil, &id)
+		seeded = !some
+		return seeded, err
+	})
+	return d.added, seeded && err == nil, err
+}
+
+// reconcileIf makes the rows of the file exactly want, if may says so in the same
+// transaction.
+func (w *Writes) reconcileIf(ctx context.Context, want []admin.Installation, may func(context.Context, Tx) (bool, error)) (d differences, err error) {
 	rows := make([]row, 0, len(want))
 	named := make(map[string]bool, len(want))
 	for _, i := range want {
 		r, err := newRow(i, "file")
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("apply the configured installations: %w", err)
+			return d, fmt.Errorf("apply the configured installations: %w", err)
 		}
 		if named[r.id] {
-			return nil, nil, nil, fault.Errorf(fault.Invalid, "apply the configured installations: there are two of id %s", r.id)
+			return d, fault.Errorf(fault.Invalid, "apply the configured installations: there are two of id %s", r.id)
 		}
 		named[r.id] = true
 		rows = append(rows, r)
 	}
-	var d differences
-	err = w.change(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = w.change(ctx, func(ctx context.Context, tx Tx) error {
+		d = differences{}
+		ok, err := may(ctx, tx)
+		if err != nil || !ok {
+			return err
+		}
 		d, err = w.reconcile(ctx, tx, rows, named)
 		return err
 	})
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("apply the configured installations: %w", err)
+		return differences{}, fmt.Errorf("apply the configured installations: %w", err)
 	}
-	return d.added, d.changed, d.removed, nil
+	return d, nil
 }
 
 // differences are the ids of rows by what was done to them.
