@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -114,6 +115,13 @@ type Options struct {
 	// Declared says where the config file declares an installation (FILE:LINE);
 	// "" = it does not.
 	Declared func(id string) string
+	// Live are the targets of the program; nil unless Running.
+	Live LiveTargets
+	// CheckTarget reads what a request says of a target.
+	CheckTarget TargetChecker
+	// DeclaredTarget says where the config file declares a target (FILE:LINE); "" = it
+	// does not.
+	DeclaredTarget func(name string) string
 	// TargetNames are the configured targets; nil: they are not known here.
 	TargetNames func() []string
 	Redact      *redact.Redactor
@@ -126,13 +134,21 @@ type API struct {
 	mux *http.ServeMux
 }
 
-// New makes the handlers. Redact, Declared and Log may be nil.
+// New makes the handlers. Redact, Declared, DeclaredTarget, CheckTarget and Log may be nil.
 func New(o Options) *API {
 	if o.Redact == nil {
 		o.Redact = redact.New()
 	}
 	if o.Declared == nil {
 		o.Declared = func(string) string { return "" }
+	}
+	if o.DeclaredTarget == nil {
+		o.DeclaredTarget = func(string) string { return "" }
+	}
+	if o.CheckTarget == nil {
+		o.CheckTarget = func(string, json.RawMessage) (json.RawMessage, string, error) {
+			return nil, "", fault.Errorf(fault.Conflict, "targets cannot be changed here")
+		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -155,6 +171,18 @@ func (a *API) routes() {
 		"POST /v1/installations/{id}/enable":  a.enableInstallation,
 		"POST /v1/installations/{id}/disable": a.disableInstallation,
 		"DELETE /v1/installations/{id}":       a.removeInstallation,
+
+		"GET /v1/targets":                 a.listTargets,
+		"GET /v1/targets/{name}":          a.showTarget,
+		"PUT /v1/targets/{name}":          a.putTarget,
+		"PATCH /v1/targets/{name}":        a.patchTarget,
+		"DELETE /v1/targets/{name}":       a.removeTarget,
+		"POST /v1/targets/{name}/enable":  a.enableTarget,
+		"POST /v1/targets/{name}/disable": a.disableTarget,
+		"POST /v1/targets/{name}/test":    a.testTarget,
+		"GET /v1/targets/{name}/pull":     a.pull,
+		"POST /v1/targets/{name}/ack":     a.acknowledge,
+		"POST /v1/targets/{name}/nack":    a.giveBack,
 
 		"GET /v1/types":        a.listTypes,
 		"GET /v1/types/{name}": a.showType,
@@ -227,7 +255,7 @@ func (a *API) serve(h handler) http.Handler {
 // nowhere answers what no pattern matches: a path that is not there, or a method
 // that its path does not have.
 func (a *API) nowhere(w http.ResponseWriter, r *http.Request) error {
-	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := a.mux.Handler(other); pattern != "/" {

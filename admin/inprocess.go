@@ -22,7 +22,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Body = http.NoBody
 	}
 	in.RequestURI = r.URL.RequestURI()
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), localKey{}, true))
 	in = in.WithContext(ctx)
 
 	reader, writer := io.Pipe()

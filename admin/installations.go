@@ -158,7 +158,7 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	if len(i.Config) == 0 {
 		i.Config = json.RawMessage("{}")
 	}
-	if err := a.known(i.Targets); err != nil {
+	if err := a.known(r.Context(), i.Targets); err != nil {
 		return err
 	}
 	warning, err := a.check(r.Context(), &i)
@@ -184,18 +184,30 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	return a.answerInstallation(w, r, status, warning)
 }
 
-// known refuses a target that is not configured, as the file does: a name that was
+// known refuses a target that is not there, as the file does: a name that was
 // mistyped would keep every event waiting.
-func (a *API) known(targets []string) error {
-	if a.o.TargetNames == nil {
+func (a *API) known(ctx context.Context, targets []string) error {
+	if a.o.TargetNames == nil || len(targets) == 0 {
 		return nil
 	}
-	names := a.o.TargetNames()
+	rows, err := a.o.Store.Targets(ctx)
+	if err != nil {
+		return fmt.Errorf("look for the targets: %w", err)
+	}
+	var names []string
+	if len(rows) == 0 || !a.o.Shared {
+		names = a.o.TargetNames() // what a start would put there
+	}
+	for _, r := range rows {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, t := range targets {
 		switch {
 		case slices.Contains(names, t):
 		case len(names) == 0:
-			return fault.Errorf(fault.Invalid, "target %q is not configured, and none is; write a [[target]] into the config file", t)
+			return fault.Errorf(fault.Invalid, "target %q is not configured, and none is; make one with leasehold targets add, or write a [[target]] into the config file", t)
 		default:
 			return fault.Errorf(fault.Invalid, "target %q is not configured; there are %s", t, strings.Join(names, ", "))
 		}

@@ -74,7 +74,7 @@ func TestInstallations(t *testing.T) {
 			t.Errorf("got %s, want no targets in it", a.body)
 		}
 		w.options.TargetNames = func() []string { return nil }
-		w.want(put("early", `,"targets":["app"]`), 422, "none is; write a [[target]] into the config file")
+		w.want(put("early", `,"targets":["app"]`), 422, "or write a [[target]] into the config file")
 	})
 
 	t.Run("a secret that is not there is taken with a warning", func(t *testing.T) {

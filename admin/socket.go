@@ -101,7 +101,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		Handler: guard(h), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, peerKey{}, peerOf(c))
+			refused := peerOf(c)
+			return context.WithValue(context.WithValue(ctx, localKey{}, refused == nil), peerKey{}, refused)
 		},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
@@ -124,9 +125,16 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 }
 
 type (
-	peerKey struct{} // why the caller is refused, an error; none: it is not
-	stopKey struct{} // closed when the server stops: <-chan struct{}
+	peerKey  struct{} // why the caller is refused, an error; none: it is not
+	localKey struct{} // the caller is our own user or root on this machine, a bool
+	stopKey  struct{} // closed when the server stops: <-chan struct{}
 )
+
+// isLocal reports whether a request came over the local socket, or from this process.
+func isLocal(r *http.Request) bool {
+	local, _ := r.Context().Value(localKey{}).(bool)
+	return local
+}
 
 // streaming returns the context of an answer that has no end of its own: it ends
 // with the request, or as soon as the server stops.

@@ -160,6 +160,8 @@ func holder(o sqlite.Owner) string {
 func (p *program) answers(current func() *config.Config, o admin.Options) admin.Options {
 	o.Version, o.Redact, o.FingerprintKey = buildVersion(), p.redact, fingerprintKey(current())
 	o.TargetNames = func() []string { return targetNames(current()) }
+	o.CheckTarget = p.checkTarget
+	o.DeclaredTarget = func(name string) string { return declaredTarget(current(), name) }
 	o.Declared = func(id string) string { return declared(current(), id) }
 	return o
 }

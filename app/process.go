@@ -36,6 +36,7 @@ type node struct {
 
 	clock  *clockgate.Gate
 	herald *herald
+	gone   *gone
 	drops  *drops
 	pace   outbound.Pace
 	pinger *pinger

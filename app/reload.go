@@ -50,6 +50,7 @@ type reloader struct {
 	tried   time.Time
 	told    string            // of what is wrong, in the log
 	targets []delivery.Target // as they are in force
+	rows    []admin.TargetRow // that they were made of; nil = nobody has looked
 	unready map[string]string // installations and targets that lacked something when they were applied
 }
 

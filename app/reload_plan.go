@@ -18,6 +18,8 @@ type plan struct {
 	targets []delivery.Target
 	asked   bool // by a person
 	rows    []admin.Installation
+	filed   []admin.TargetRow // targets of the file
+	revived []string          // targets that answered 410, to be asked again
 	lacks   map[string]string // see lacks
 	keys    []string          // that change, beside installations and targets
 	restart []string          // that cannot change
@@ -37,8 +39,22 @@ func (r *reloader) plan(ctx context.Context, look *config.Look, w wish) (*plan, 
 		return nil, err
 	}
 	rows, unready, twins := wanted(next, r.types, r.key)
+	have, err := r.n.store.Targets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	filed := targetRows(next)
+	stored := foreseenTargets(r.n.store.Sole(), filed, have)
+	var revived []string
+	for i := range stored {
+		if w.asked && stored[i].Off == admin.OffGone {
+			stored[i].Off = ""
+			revived = append(revived, stored[i].Name)
+		}
+	}
+	next = withTargets(next, stored, r.p.source(), r.log)
 	targets := r.p.withKeys(targetsOf(next, r.n.poster(), r.resolve))
-	p := &plan{asked: w.asked, rows: rows, targets: targets, lacks: lacks(next, unready, targets)}
+	p := &plan{asked: w.asked, rows: rows, targets: targets, filed: filed, revived: revived, lacks: lacks(next, unready, targets)}
 	if err := together(unbuilt(ctx, next, r.types, r.resolve), twins, r.worse(next, p.lacks), misshapen(next, r.resolve)); err != nil {
 		return nil, err
 	}
@@ -104,6 +120,14 @@ func (r *reloader) worse(c *config.Config, lacks map[string]string) error {
 func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileWithin)
 	defer cancel()
+	if _, _, _, err := appliedTargets(limited, r.n.store, p.filed, r.log); err != nil {
+		return done, err
+	}
+	for _, name := range p.revived {
+		if err := r.n.store.SwitchTarget(limited, name, "", ""); err != nil {
+			return done, err
+		}
+	}
 	i := &done.Installations
 	if i.Added, i.Changed, i.Removed, err = reconciled(applied(limited, r.n.store, p.rows, r.log)); err != nil {
 		return done, err
@@ -114,7 +138,7 @@ func (r *reloader) carryOut(ctx context.Context, p *plan) (done admin.Reloaded, 
 	r.n.router.follow(p.config)
 	t := &done.Targets
 	t.Added, t.Changed, t.Removed = p.change.Apply()
-	r.targets = p.targets
+	r.targets, r.rows = p.targets, nil // the store's are looked at again
 	was := r.n.config.Swap(p.config)
 	r.p.setLevel(p.config.Log)
 	for _, t := range r.n.chores {

@@ -159,9 +159,14 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
+	if c, err = p.targets(ctx, c, n.store, log); err != nil {
+		return unlessStopped(ctx, err)
+	}
+	n.config.Store(c)
 	if err := p.prepare(ctx, c, log); err != nil {
 		return err
 	}
+	n.gone = newGone(n.store, log)
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
 	n.mailer = mailer(ctx, n.store, types, log)
@@ -184,7 +189,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Tasks: tasks, Vault: &vaultOf{v, n.config.Load, n.reloader.rekey}, Shared: !n.store.Sole(), Backups: backupsOf(n.store, n.config.Load), Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Live: live{n.dispatcher, n.reloader}, Tasks: tasks, Vault: &vaultOf{v, n.config.Load, n.reloader.rekey}, Shared: !n.store.Sole(), Backups: backupsOf(n.store, n.config.Load), Log: log}))
 	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
@@ -192,6 +197,10 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	defer closing(&err, delivering.stop)
 	sending := start(ctx, n.mailer.Run)
 	defer closing(&err, sending.stop)
+	noting := start(ctx, n.gone.Run)
+	defer closing(&err, noting.stop)
+	following := start(ctx, n.reloader.followStore)
+	defer closing(&err, following.stop)
 	telling := start(ctx, n.herald.Run)
 	defer closing(&err, telling.stop)
 	watching := start(ctx, func(ctx context.Context) error { return n.clock.Run(ctx, n.clockChanged) })

@@ -80,7 +80,7 @@ func settingsOf(c *config.Config, targets []delivery.Target) delivery.Settings {
 func (p *program) dispatcher(c *config.Config, n *node, types *channel.Types, routes *routes, resolve channel.Resolver, log *slog.Logger) (*delivery.Dispatcher, error) {
 	var observer delivery.Observer
 	if n.herald != nil {
-		observer = n.herald
+		observer = listener{n.herald, n.gone}
 	}
 	d, err := delivery.New(n.store, p.withKeys(targetsOf(c, n.poster(), resolve)), delivery.Options{
 		Clock: n.believed(), Observer: observer,

@@ -193,18 +193,7 @@ func (r *reloader) rekeyTargets(ctx context.Context) (changed []string, err erro
 	defer r.mu.Unlock()
 	c := r.n.config.Load()
 	targets := r.p.withKeys(targetsOf(c, r.n.poster(), r.resolve))
-	var lost []error
-	for i, t := range targets {
-		l, lacks := t.Sink.(lacking)
-		was := slices.IndexFunc(r.targets, func(o delivery.Target) bool { return o.Name == t.Name })
-		if !lacks || was < 0 {
-			continue
-		}
-		if _, before := r.targets[was].Sink.(lacking); !before {
-			targets[i] = r.targets[was]
-			lost = append(lost, fmt.Errorf("target %s keeps what it has: %s", t.Name, l.what))
-		}
-	}
+	lost := r.keep(targets, func(string) bool { return true })
 	change, err := r.n.dispatcher.Prepare(settingsOf(c, targets))
 	if err != nil {
 		return nil, err
@@ -215,4 +204,21 @@ func (r *reloader) rekeyTargets(ctx context.Context) (changed []string, err erro
 		r.log.InfoContext(ctx, "keys taken up", "targets", changed)
 	}
 	return changed, errors.Join(lost...)
+}
+
+// keep has a target that would lack something keep what it has, if it may: it is what
+// it was, but for that.
+func (r *reloader) keep(targets []delivery.Target, may func(name string) bool) (lost []error) {
+	for i, t := range targets {
+		l, lacks := t.Sink.(lacking)
+		was := slices.IndexFunc(r.targets, func(o delivery.Target) bool { return o.Name == t.Name })
+		if !lacks || was < 0 || !may(t.Name) {
+			continue
+		}
+		if _, before := r.targets[was].Sink.(lacking); !before {
+			targets[i] = r.targets[was]
+			lost = append(lost, fmt.Errorf("target %s keeps what it has: %s", t.Name, l.what))
+		}
+	}
+	return lost
 }

@@ -35,6 +35,8 @@ type Config struct {
 
 	// Files lists what was read, in order; empty when there was no file.
 	Files []string
+	// OwnTargets: delivery.targets is set by somebody, and not every target.
+	OwnTargets bool
 	// OwnDataDir: node.data_dir is set by somebody, and not the machine's default.
 	OwnDataDir bool
 	// Uses lists every reference to a secret, in the order of the files.

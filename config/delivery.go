@@ -27,8 +27,9 @@ type Target struct {
 	// Name names it, unique in all files: letters, digits, ".", "_", "-".
 	Name string `toml:"name" required:"true"`
 	// Type is "http", a POST to url; "command", a run of a program; "message", a
-	// message in a conversation on a platform; or "log", a line in our log.
-	Type string `toml:"type" required:"true" oneof:"http command message log" later:"pull"`
+	// message in a conversation on a platform; "pull", fetched by a program that
+	// cannot listen; or "log", a line in our log.
+	Type string `toml:"type" required:"true" oneof:"http command message log pull"`
 	// URL is where an http target listens: http://, https://, or a Unix socket as
 	// http+unix:///run/app.sock:/events. It holds no
 	// user and password; those go into headers, as a reference. Only of http.
@@ -66,7 +67,8 @@ type Target struct {
 	// data has this value, or one of a list: "conversation.id" = "C02". A * at the
 	// end fits what begins like it. Default: none. System events are not narrowed.
 	Match Match `toml:"match"`
-	// Timeout bounds one attempt. Default 30 s.
+	// Timeout bounds one attempt; of pull it is how long a program may keep an event
+	// before it acknowledges it. Default 30 s.
 	Timeout Duration `toml:"timeout" default:"30s" positive:"true"`
 	// MaxAge is how old an event may get before it is given up: chat goes stale
 	// in a day, telemetry may want "30d". Default 24 h.
@@ -117,4 +119,6 @@ type Target struct {
 
 	// Pos is where the target is defined.
 	Pos Pos
+	// Off is why nothing is sent to it; "" = it is on. No file says so.
+	Off string
 }

@@ -159,8 +159,8 @@ func TestTheExampleFile(t *testing.T) {
 	t.Run("with everything uncommented it loads", func(t *testing.T) {
 		c := example(t, uncommented)
 		last := c.Installations[len(c.Installations)-1]
-		if len(c.Targets) != 4 || len(c.Installations) < 4 || last.Via != "canary" {
-			t.Errorf("got %d targets, %d installations and last %q, want 4, at least 4 and the rider", len(c.Targets), len(c.Installations), last.ID)
+		if len(c.Targets) != 5 || len(c.Installations) < 4 || last.Via != "canary" {
+			t.Errorf("got %d targets, %d installations and last %q, want 5, at least 4 and the rider", len(c.Targets), len(c.Installations), last.ID)
 		}
 	})
 

@@ -125,7 +125,7 @@ func complete(c *Config, w *walker, h host) Faults {
 		}
 		c.Admin.Socket = Path(filepath.Join(dir, "leasehold.sock"))
 	}
-	if _, set := w.where["delivery.targets"]; !set {
+	if _, c.OwnTargets = w.where["delivery.targets"]; !c.OwnTargets {
 		for _, t := range c.Targets {
 			c.Delivery.Targets = append(c.Delivery.Targets, t.Name)
 		}

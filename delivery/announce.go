@@ -204,7 +204,12 @@ func (d *Dispatcher) speak(ctx, calls context.Context, q *announcements) {
 }
 
 // speaks reports whether announcements are sent to the target.
-func (t *target) speaks() bool { return t.sink != nil && t.state != Disabled }
+func (t *target) speaks() bool {
+	if s, ok := t.sink.(*pullSink); ok && !s.wants(t.inFlight) {
+		return false
+	}
+	return t.sink != nil && t.state != Disabled
+}
 
 // rest waits for d, or less when more rings; false: ctx has ended.
 func rest(ctx context.Context, d time.Duration, more <-chan struct{}) bool {

@@ -13,7 +13,7 @@ type CircuitState string
 const (
 	Closed   CircuitState = "closed"   // deliveries go
 	Open     CircuitState = "open"     // they wait; one at a time is sent to see whether the target is back
-	Disabled CircuitState = "disabled" // it answered 410: nothing is sent until it is changed, revived, or leasehold is started again
+	Disabled CircuitState = "disabled" // it answered 410, or is Off: nothing is sent until it is changed, revived or switched on
 	Unknown  CircuitState = "unknown"  // no target of that name is configured; its deliveries are kept
 )
 

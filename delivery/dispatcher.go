@@ -91,6 +91,8 @@ type Dispatcher struct {
 	strange  map[string]bool
 
 	announced map[string]*announcements // by target; in memory only
+
+	pulls sync.Map // *pullSink by target
 }
 
 // limits are the bounds on memory, and how often what was missed is found. Tests

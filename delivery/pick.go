@@ -174,6 +174,9 @@ func (d *Dispatcher) sends(now instant) bool {
 
 // room reports whether one more call of the target may run.
 func (t *target) room(d *Dispatcher) bool {
+	if s, ok := t.sink.(*pullSink); ok {
+		return t.inFlight < t.Concurrency && s.wants(t.inFlight)
+	}
 	return t.inFlight < t.Concurrency && (d.inFlight < d.total || t.inFlight == 0)
 }
 
@@ -204,7 +207,7 @@ func (d *Dispatcher) fly(p *pick, i int) *pick {
 	if !p.rides {
 		p.target.inFlight++
 		p.setup.calls++
-		d.inFlight++
+		d.inFlight += p.setup.weight()
 	}
 	d.alarms.stop(&l.alarm)
 	p.hold.refill(l)

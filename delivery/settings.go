@@ -13,7 +13,7 @@ type Settings struct {
 	Total   int      // calls at the same time; DefaultTotal
 	Targets []Target // where events go
 	Default []string // targets of an installation that names none; empty = all
-	Revive  bool     // ask those again that answered 410, as if they were changed
+	Revive  bool     // ask those again that answered 410, as if they were changed; not those that are Off
 }
 
 // Change is built from Settings and checked, and not in force yet.
@@ -83,9 +83,11 @@ func (c *Change) Apply() (added, changed, removed []string) {
 		switch {
 		case t == nil:
 			added = append(added, s.Name)
-			t = &target{Name: s.Name, setup: s, circuit: circuit{state: Closed}}
+			t = &target{Name: s.Name, setup: s, circuit: s.circuit(now())}
 			d.welcome(t)
-		case !t.same(s), t.state == Disabled && c.settings.Revive:
+		case t.same(s) && s.Off != "" && t.state == Disabled:
+			t.Off, t.reason = s.Off, s.Off // it was off here before others knew
+		case !t.same(s), t.Off != s.Off, t.state == Disabled && c.settings.Revive:
 			changed = append(changed, s.Name)
 			idle = append(idle, d.replace(t, s)...)
 		}
@@ -109,6 +111,14 @@ func (c *Change) Apply() (added, changed, removed []string) {
 	return added, changed, removed
 }
 
+// circuit is that of a target that begins with s.
+func (s *setup) circuit(now instant) circuit {
+	if s.Off != "" {
+		return circuit{state: Disabled, reason: s.Off, since: now}
+	}
+	return circuit{state: Closed, since: now}
+}
+
 // welcome has what waited for a target read, where it was seen and had none.
 func (d *Dispatcher) welcome(t *target) {
 	delete(d.strange, t.Name)
@@ -126,7 +136,7 @@ func (d *Dispatcher) replace(t *target, s *setup) []io.Closer {
 	t.setup, t.single = s, 0
 	d.alarms.stop(&t.alarm)
 	t.health, t.second = health{}, nil
-	d.shift(t, circuit{state: Closed, since: now})
+	d.shift(t, s.circuit(now))
 	if q := d.announced[t.Name]; q != nil {
 		q.hurry()
 		d.ring(q.more)

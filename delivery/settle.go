@@ -69,7 +69,7 @@ func (d *Dispatcher) land(p *pick) {
 		return
 	}
 	p.target.inFlight--
-	d.inFlight--
+	d.inFlight -= p.setup.weight()
 	d.ended(p.setup)
 	if p.probe && !p.setup.retired {
 		p.target.probing = false

@@ -9,7 +9,8 @@ import (
 )
 
 // setup is what a target is called with, from one change of it to the next. It is
-// fixed, but for what Dispatcher.mu guards, so that a call ends as it began.
+// fixed, but for Off and what else Dispatcher.mu guards, so that a call ends as it
+// began.
 type setup struct {
 	Target
 	sink  Sink
@@ -29,6 +30,8 @@ func (d *Dispatcher) equip(config Target) (*setup, error) {
 	s := &setup{Target: config.withDefaults(), sink: config.Sink}
 	switch {
 	case s.sink != nil:
+	case s.Kind == "pull":
+		s.sink = d.pullSink(s.Name)
 	case s.Kind == "log":
 		s.sink = logSink{d.log}
 	case s.Kind == "command":
@@ -68,6 +71,7 @@ func (s *setup) read() error {
 func (s *setup) same(o *setup) bool {
 	a, b := s.Target, o.Target
 	a.Sink, b.Sink = nil, nil
+	a.Off, b.Off = "", ""       // says whether it is called
 	a.rules, b.rules = nil, nil // made from Match, in any order
 	return sameSink(s.Sink, o.Sink) && s.files == o.files && reflect.DeepEqual(a, b)
 }
@@ -78,6 +82,15 @@ func sameSink(a, b Sink) bool {
 		return a == nil && b == nil
 	}
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
+}
+
+// weight is what a call counts among all that run at the same time. What a program has
+// pulled only waits for its word.
+func (s *setup) weight() int {
+	if _, pulled := s.sink.(*pullSink); pulled {
+		return 0
+	}
+	return 1
 }
 
 // retire returns what to close now; with calls under way the last of them does.

@@ -12,7 +12,7 @@ import (
 const (
 	stepStart       = "start the program behind it; what waits is delivered then"
 	stepWait        = "wait, it asks for fewer calls; lower its concurrency if this lasts"
-	stepAgain       = "run leasehold reload once the program wants events again; what waits is kept"
+	stepAgain       = "run leasehold targets enable with its name once the program wants events again; what waits is kept"
 	stepMoved       = "set the target's url to the final address"
 	stepAddress     = "correct the target's url"
 	stepAccess      = "correct the credential in the target's headers, then run leasehold reload, or let the program accept it"
@@ -36,6 +36,8 @@ const (
 	stepBatch       = "nothing, if only some events fail: they go one by one meanwhile; else let the program take batches, or write batch = 1"
 	stepLater       = "see what the program waits for; what waits is delivered when it ends with 0 again"
 	stepLong        = "let the program end sooner, or raise the target's timeout"
+	stepUnacked     = "let the program acknowledge what it pulled, or raise the target's timeout"
+	stepGivenBack   = "mend the program that pulls; what it gives back is offered again by itself"
 	stepNameless    = "add the target to the config, or drop what waits: leasehold deliveries drop --state pending --target "
 )
 

@@ -36,7 +36,7 @@ const (
 // Target is where events go. Zero values stand for the defaults.
 type Target struct {
 	Name string // in config, store and logs
-	Kind string // http, command, log; anything when Sink is set
+	Kind string // http, command, log, pull; anything when Sink is set
 	URL  string // http://, https:// or http+unix:///SOCKET:/PATH; http only
 
 	// Command is a program and its arguments, run without a shell; command only. They
@@ -83,6 +83,10 @@ type Target struct {
 	// Deny are addresses that the target may not have, looked at when a connection is
 	// made; see DenyCIDRs. Through a proxy it is the proxy's that is looked at; http only.
 	Deny []netip.Prefix
+
+	// Off is why nothing is sent to the target until somebody switches it on; "" = it
+	// is on. What comes for it waits.
+	Off string
 
 	Sink Sink // for embedders and tests: takes the deliveries instead of Kind's own
 
@@ -142,9 +146,9 @@ func (t Target) check() error {
 		}
 	case t.Kind == "command":
 		t.checkCommand(fault)
-	case t.Kind == "log":
+	case t.Kind == "log", t.Kind == "pull":
 	default:
-		fault("type", "must be http, command or log (got %q)", t.Kind)
+		fault("type", "must be http, command, log or pull (got %q)", t.Kind)
 	}
 	if t.Sink == nil && (t.ClientCert == "") != (t.ClientKey.Reveal() == "") {
 		fault("client_cert", "goes with client_key, and client_key with it")

@@ -33,7 +33,7 @@ func TestTarget(t *testing.T) {
 			`target "app": url: must begin with http`, `target "app": timeout: must be positive`, `target "app": max_age: must be positive`,
 			`target "app": max_attempts: must be positive`, `target "app": concurrency: must be positive`, `target "app": order: must be`,
 			`target "app": on_failure: must be`, `target "app": events: "mess*age"`, `target "app": events: ""`, `target "app": headers: webhook-id`,
-			`target "app": headers: host`, `target "log": url: a log target has none`, `target "pigeon": type: must be http, command or log`,
+			`target "app": headers: host`, `target "log": url: a log target has none`, `target "pigeon": type: must be http, command, log or pull`,
 			`target "": name: is missing`, `target "bad": url: is not an address`, `target "twice": name: there are two`,
 			`target "ca": ca_file: read authorities`, `delivery.targets: there is no target "nobody"`,
 		} {
