@@ -74,7 +74,7 @@ func (p *program) claimFolder(c *config.Config, resolve channel.Resolver) (relea
 func (p *program) storeOptions(c *config.Config, log *slog.Logger) store.Options {
 	return store.Options{
 		DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Backups: backupsDir(c),
-		PollOnly: c.Store.PollOnly, RenewTimeout: c.Lease.AttemptTimeout.Std(), Log: log,
+		PollOnly: c.Store.PollOnly, RenewTimeout: c.Lease.AttemptTimeout.Std(), Manual: c.Store.Migrate == manually, Log: log,
 	}
 }
 

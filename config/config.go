@@ -77,8 +77,10 @@ type Store struct {
 	// master.key in node.data_dir, made when something is sealed first; nodes that share a
 	// Postgres need one that all of them have.
 	MasterKey Reference `toml:"master_key"`
-	// Migrate says when the schema is brought up to date: "auto", at every start.
-	Migrate string `toml:"migrate" default:"auto" oneof:"auto" later:"manual"`
+	// Migrate says when the schema is brought up to date: "auto", at every start;
+	// "manual", by "leasehold migrate" alone: until then a start on an older schema ends
+	// with 78. Default "auto".
+	Migrate string `toml:"migrate" default:"auto" oneof:"auto manual"`
 	// PollOnly is for a Postgres behind a pooler in transaction mode: without LISTEN
 	// and prepared statements; changes by other nodes are seen within a second.
 	// Default false.

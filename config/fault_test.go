@@ -78,7 +78,6 @@ leasehold.toml:1:17: installation #1: type: is missing`},
 		{"a rate of zero", "[connect]\nper_type_rate = 0\n", `leasehold.toml:2:17: connect.per_type_rate: must be positive (got 0)`},
 		{"a rate that is no number", "[connect]\nper_type_rate = nan\n", `leasehold.toml:2:17: connect.per_type_rate: is out of range`},
 		{"not one of the words", "[log]\nlevel = \"wran\"\n", `leasehold.toml:2:9: log.level: must be "debug", "info", "warn" or "error" (did you mean "warn"?)`},
-		{"a word of a later version", "[store]\nmigrate = \"manual\"\n", `leasehold.toml:2:11: store.migrate: "manual" is not in this version`},
 		{"a margin that the closing does not fit in", "[lease]\nmargin = \"1s\"\n", `leasehold.toml:2:10: lease.margin: must be at least 2s (got 1s)`},
 
 		// the lease

@@ -92,6 +92,7 @@ type Options struct {
 	Name           string // the node's, for whoever finds the store locked
 	ForceNetworkFS bool   // SQLite on a network file system, too
 	Backups        string // where a damaged store's backups are; see sqlite.Options
+	Manual         bool   // refuse an older schema, instead of bringing it up to date
 	Copying        bool   // the target of an unfinished copy, too
 
 	PollOnly     bool          // Postgres behind a pooler; see postgres.Options
@@ -107,7 +108,7 @@ type Options struct {
 func Open(ctx context.Context, url string, o Options) (Store, error) {
 	if Shared(url) {
 		s, err := postgres.Open(ctx, url, postgres.Options{
-			DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Copying: o.Copying, Log: o.Log,
+			DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, PollOnly: o.PollOnly, RenewTimeout: o.RenewTimeout, Existing: o.Existing, Manual: o.Manual, Copying: o.Copying, Log: o.Log,
 		})
 		if err != nil {
 			return nil, err //nolint:wrapcheck // it says what and where
@@ -119,12 +120,25 @@ func Open(ctx context.Context, url string, o Options) (Store, error) {
 		return nil, err
 	}
 	s, err := sqlite.Open(ctx, path, sqlite.Options{
-		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Backups: o.Backups, Copying: o.Copying, Log: o.Log,
+		DataDir: o.DataDir, NewStore: o.NewStore, Name: o.Name, ForceNetworkFS: o.ForceNetworkFS, Backups: o.Backups, Manual: o.Manual, Copying: o.Copying, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what and where
 	}
 	return s, nil
+}
+
+// Schema compares the schema of the store that url names with the one that this
+// program knows, and changes nothing.
+func Schema(ctx context.Context, url string, o Options) (maintenance.Schema, error) {
+	if Shared(url) {
+		return postgres.Schema(ctx, url, postgres.Options{Name: o.Name, PollOnly: o.PollOnly}) //nolint:wrapcheck // it says what and where
+	}
+	path, err := Path(url)
+	if err != nil {
+		return maintenance.Schema{}, err
+	}
+	return sqlite.Schema(ctx, path, sqlite.Options{ForceNetworkFS: o.ForceNetworkFS}) //nolint:wrapcheck // it says what and where
 }
 
 // Shared reports whether url names a database that several nodes may use at once.

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"leasehold/internal/fault"
+	"leasehold/store/maintenance"
 )
 
 //go:embed migrations/*.sql
@@ -43,6 +44,8 @@ type migrator struct {
 	name string // of the database, for people
 	from fs.FS
 	log  *slog.Logger
+
+	manual bool // a schema that is there is changed by nobody but a person
 }
 
 // provider reads the files. Nothing of another package's registry may end up in
@@ -76,6 +79,36 @@ func (m *migrator) check(ctx context.Context) error {
 	return err
 }
 
+// schema compares the schema with the one that this program knows, and changes
+// nothing.
+func (m *migrator) schema(ctx context.Context) (s maintenance.Schema, err error) {
+	p, err := m.provider()
+	if err != nil {
+		return s, err
+	}
+	sources := p.ListSources()
+	s.Known = sources[len(sources)-1].Version
+	if s.Version, err = m.current(ctx); err != nil {
+		return s, fmt.Errorf("read the schema's version: %w", err)
+	}
+	for _, source := range sources {
+		if source.Version > s.Version {
+			s.Pending = append(s.Pending, path.Base(source.Path))
+		}
+	}
+	if s.Version > 0 {
+		s.MinReader, err = m.minReader(ctx)
+	}
+	return s, err
+}
+
+func (m *migrator) minReader(ctx context.Context) (n int64, err error) {
+	if err := m.pool.QueryRow(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read the schema's version: %w", err)
+	}
+	return n, nil
+}
+
 // run looks without a lock first: of a thousand starts one has something to do.
 func (m *migrator) run(ctx context.Context) error {
 	p, err := m.provider()
@@ -86,6 +119,12 @@ func (m *migrator) run(ctx context.Context) error {
 	done, err := m.look(ctx, sources)
 	if err != nil || done {
 		return err
+	}
+	switch current, err := m.current(ctx); {
+	case err != nil:
+		return err
+	case m.manual && current > 0:
+		return fault.Errorf(fault.Invalid, "the database %s has schema %d, this program needs schema %d, and store.migrate is manual: run leasehold migrate", m.name, current, sources[len(sources)-1].Version)
 	}
 	return m.alone(ctx, func() error {
 		if done, err := m.look(ctx, sources); err != nil || done {
@@ -165,15 +204,13 @@ func (m *migrator) current(ctx context.Context) (v int64, err error) {
 // allowNewer accepts a newer schema that says that this program may use it: nodes
 // are upgraded one after the other.
 func (m *migrator) allowNewer(ctx context.Context, current, target int64) error {
-	var reader int64
-	if err := m.pool.QueryRow(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&reader); err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
-	}
-	if reader <= target {
-		return nil
+	reader, err := m.minReader(ctx)
+	if err != nil || reader <= target {
+		return err
 	}
 	return fault.Errorf(fault.Newer,
-		"the database %s has schema %d, of a newer version; this one knows schema %d: install the newer version on this node, too", m.name, current, target)
+		"the database %s has schema %d, of a newer version: it needs a program that knows schema %d, and this one knows schema %d; install the newer version on this node, too",
+		m.name, current, reader, target)
 }
 
 func (m *migrator) recorded(ctx context.Context) (map[int64]string, error) {

@@ -22,8 +22,8 @@ const oldest = 140000
 //
 //   - fault.Invalid: the URL, the database's name, the server's version or its
 //     certificate; a database that is another one than this node had, unless
-//     Options.NewStore is set; or it is the target of an unfinished copy. The text says
-//     which.
+//     Options.NewStore is set; or it is the target of an unfinished copy, or its schema
+//     is older and Options.Manual set. The text says which.
 //   - fault.Denied: the role, its password, or what it may do.
 //   - fault.Newer: a newer program changed the schema so that this one cannot use it.
 //   - fault.ReadOnly, fault.Full: the server takes no writes.
@@ -67,7 +67,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if version < oldest {
 		return fault.Errorf(fault.Invalid, "the server of %s is PostgreSQL %d; upgrade it to %d or newer", s.target, version/10000, oldest/10000)
 	}
-	m := &migrator{db: s.db.DB, pool: s.pool, name: s.target.String(), from: migrations(), log: s.log}
+	m := &migrator{db: s.db.DB, pool: s.pool, name: s.target.String(), from: migrations(), log: s.log, manual: s.opt.Manual}
 	if err := s.familiar(ctx, m); err != nil {
 		return err
 	}

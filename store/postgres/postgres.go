@@ -49,6 +49,8 @@ type Options struct {
 	// Existing opens what is there and makes or upgrades nothing: fault.NotFound when
 	// there is no schema, fault.Conflict when an older program made it.
 	Existing bool
+	// Manual refuses an older schema, instead of bringing it up to date.
+	Manual bool
 	// Copying opens the target of a copy that is not finished, which is refused otherwise.
 	Copying bool
 	// PollOnly is for a pooler in transaction mode: no LISTEN, no prepared statements,

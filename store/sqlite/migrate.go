@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"leasehold/internal/fault"
+	"leasehold/store/maintenance"
 )
 
 //go:embed migrations/*.sql
@@ -40,6 +41,8 @@ type migrator struct {
 	from fs.FS
 	now  time.Time
 	log  *slog.Logger
+
+	manual bool // a schema that is there is changed by nobody but a person
 }
 
 func (m *migrator) run(ctx context.Context) error {
@@ -63,6 +66,9 @@ func (m *migrator) run(ctx context.Context) error {
 		return m.record(ctx, sources)
 	}
 	if current > 0 {
+		if m.manual {
+			return fault.Errorf(fault.Invalid, "the database %s has schema %d, this program needs schema %d, and store.migrate is manual: run leasehold migrate", m.path, current, target)
+		}
 		if err := m.copyFirst(ctx, current); err != nil {
 			return err
 		}
@@ -71,6 +77,36 @@ func (m *migrator) run(ctx context.Context) error {
 		return fmt.Errorf("upgrade the schema from %d to %d: %w", current, target, err)
 	}
 	return m.record(ctx, sources)
+}
+
+// schema compares the schema with the one that this program knows, and changes
+// nothing.
+func (m *migrator) schema(ctx context.Context) (s maintenance.Schema, err error) {
+	p, err := m.provider()
+	if err != nil {
+		return s, err
+	}
+	sources := p.ListSources()
+	s.Known = sources[len(sources)-1].Version
+	if s.Version, err = m.current(ctx); err != nil {
+		return s, fmt.Errorf("read the schema's version: %w", err)
+	}
+	for _, source := range sources {
+		if source.Version > s.Version {
+			s.Pending = append(s.Pending, path.Base(source.Path))
+		}
+	}
+	if s.Version > 0 {
+		s.MinReader, err = m.minReader(ctx)
+	}
+	return s, err
+}
+
+func (m *migrator) minReader(ctx context.Context) (n int64, err error) {
+	if err := m.db.QueryRowContext(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read the schema's version: %w", err)
+	}
+	return n, nil
 }
 
 // provider reads the files. Nothing of another package's registry may end up in
@@ -106,16 +142,13 @@ func (m *migrator) current(ctx context.Context) (v int64, err error) {
 // allowNewer accepts a newer schema that says that this program may use it, as
 // an upgrade that is rolled back leaves one.
 func (m *migrator) allowNewer(ctx context.Context, current, target int64) error {
-	var reader int64
-	if err := m.db.QueryRowContext(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&reader); err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
-	}
-	if reader <= target {
-		return nil
+	reader, err := m.minReader(ctx)
+	if err != nil || reader <= target {
+		return err
 	}
 	return fault.Errorf(fault.Newer,
-		"the database %s has schema %d, of a newer version; this one knows schema %d: install the newer version again, or restore a backup made before the upgrade",
-		m.path, current, target)
+		"the database %s has schema %d, of a newer version: it needs a program that knows schema %d, and this one knows schema %d; install the newer version again, or restore a backup made before the upgrade",
+		m.path, current, reader, target)
 }
 
 // compare refuses to go on with a file that was edited after it was applied: two

@@ -24,7 +24,7 @@ import (
 //   - fault.Gone: DataDir remembers a store whose file is not there, or is empty.
 //   - fault.ReadOnly, fault.Full: the file system does not take writes.
 //   - fault.Invalid: the place is unsafe, or the database the target of an unfinished
-//     copy; the text says which.
+//     copy, or its schema older and o.Manual set; the text says which.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return open(ctx, path, o, true)
 }
@@ -111,7 +111,7 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	pool.SetMaxOpenConns(1)
 	w := &writer{pool: pool}
 	s.c = newCommitter(s, w)
-	m := &migrator{db: pool, path: s.path, from: migrations(), now: s.opt.Now(), log: s.log}
+	m := &migrator{db: pool, path: s.path, from: migrations(), now: s.opt.Now(), log: s.log, manual: s.opt.Manual}
 	if err := m.run(ctx); err != nil {
 		return err
 	}

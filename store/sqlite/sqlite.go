@@ -48,6 +48,8 @@ type Options struct {
 	// so that tidying up can run: folding the log in may take as much as the log has.
 	// 0 = 16 MiB, four logs. Negative = none.
 	ReserveBytes int64
+	// Manual refuses an older schema, instead of bringing it up to date.
+	Manual bool
 	// Copying opens the target of a copy that is not finished, which is refused otherwise.
 	Copying bool
 	// Backups is the folder whose newest backup is named when the database is damaged.
