@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -109,7 +110,7 @@ func circleWarnings(c *config.Config) (all []string) {
 		}
 		said := "target " + way[0].Name + " " + strings.Join(steps, ", which ")
 		all = append(all, fmt.Sprintf("%s: messages may go round for ever, so each target of the circle posts %d a minute at most; "+
-			`end it with match on one of them, such as match = { "conversation.id" = "C02" }, or with targets = […] of an installation`, said, outbound.PaceMost))
+			`end it with match on one of them, such as match = { "conversation.id" = "C02" }, or with targets = […] of an installation`, said, cmp.Or(c.Delivery.LoopLimit, outbound.PaceMost)))
 	}
 	return all
 }

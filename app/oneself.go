@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"leasehold/admin"
 	"leasehold/delivery"
@@ -76,7 +77,7 @@ func (n *node) Troubles() (all []admin.Trouble) {
 	if s := n.dispatcher.Stats(); s.Store != "" && n.supervisor.Status().Store == nil {
 		all = append(all, admin.Trouble{What: "store", State: "refusing", Reason: "outcomes of deliveries are not stored: " + s.Store, NextStep: "see the log; nothing new is sent until they are"})
 	}
-	return append(all, n.drops.troubles()...)
+	return slices.Concat(all, loopTroubles(n.loops), n.drops.troubles())
 }
 
 // ping tells somebody outside how the node is. Where nothing runs, that nobody says

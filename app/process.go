@@ -39,6 +39,7 @@ type node struct {
 	gone   *gone
 	drops  *drops
 	pace   outbound.Pace
+	loops  *delivery.Breaker
 	pinger *pinger
 
 	// config is what the node runs with. It is replaced whole and never written to:

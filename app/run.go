@@ -170,6 +170,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
 	n.mailer = mailer(ctx, n.store, types, log)
+	n.pace.Most, n.loops = c.Delivery.LoopLimit, breaker(c, n.herald, log)
 	if n.dispatcher, err = p.dispatcher(c, n, types, routes, resolve, log); err != nil {
 		return err
 	}

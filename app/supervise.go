@@ -86,7 +86,7 @@ func (p *program) dispatcher(c *config.Config, n *node, types *channel.Types, ro
 		Clock: n.believed(), Observer: observer,
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
 		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,
-		Programs: p.programs, Environ: p.Env, Replied: n.mailer.Wake,
+		Breaker: n.loops, Programs: p.programs, Environ: p.Env, Replied: n.mailer.Wake,
 		Can: func(channelType string) (channel.Capabilities, bool) {
 			spec, known := types.Lookup(channelType)
 			return spec.Can, known

@@ -20,6 +20,16 @@ type Delivery struct {
 	// the platforms and closes their connections until a tenth of it is delivered;
 	// "drop_oldest" gives up what waits longest. Default refuse.
 	OnFull string `toml:"on_full" default:"refuse" oneof:"refuse drop_oldest"`
+	// LoopLimit is how many answers a conversation gets to what was heard in it within
+	// one minute, and how many messages a minute a target posts that may hear itself.
+	// What is more is a loop: its answers are refused until loop_quiet. Default 60.
+	LoopLimit int `toml:"loop_limit" default:"60" min:"1" max:"100000"`
+	// LoopTurns is how many answers in a row a conversation gets to what bots say in it,
+	// as far as the platform tells who is one. More are a loop. Default 10.
+	LoopTurns int `toml:"loop_turns" default:"10" min:"1" max:"100000"`
+	// LoopQuiet is how long nobody must have tried to answer in such a conversation until
+	// it goes on. Default 5 min.
+	LoopQuiet Duration `toml:"loop_quiet" default:"5m" positive:"true"`
 }
 
 // Target is one [[target]]: where events go.

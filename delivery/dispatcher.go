@@ -38,6 +38,8 @@ type Options struct {
 	// Can tells what a channel type can do beside hearing, for what programs answer
 	// events of it with; false: there is no such type. nil = there is none.
 	Can func(channelType string) (channel.Capabilities, bool)
+	// Breaker stops answers that go round; nil = nothing does.
+	Breaker *Breaker
 	// Replied is told that replies were stored under a lease; nil = nobody is. It must
 	// not block.
 	Replied  func(lease string)

@@ -40,6 +40,10 @@ func (d *Dispatcher) reply(p *pick, r Result) (replies []Reply, fault string) {
 	if err := json.Unmarshal(p.event.Body, &e); err != nil { // seal has read it
 		return nil, err.Error()
 	}
+	loop := ""
+	if d.opts.Breaker != nil {
+		loop = d.opts.Breaker.Answer(p.event.Installation, &e, p.event.AcceptedAt)
+	}
 	can, known := d.opts.Can(p.event.ChannelType)
 	for i, s := range a.Messages {
 		m := s.About(&e, can)
@@ -47,6 +51,8 @@ func (d *Dispatcher) reply(p *pick, r Result) (replies []Reply, fault string) {
 		out := Reply{Message: m, Key: fmt.Sprintf("%s#%d", p.entry.webhookID, i+1), ExpiresIn: s.Expiry()}
 		lacks := can.Lacks(m)
 		switch faults := m.Faults(); {
+		case loop != "":
+			out.Refused = loop
 		case !known:
 			out.Refused = "the installation is of type " + p.event.ChannelType + ", which this program does not have"
 		case lacks != "":

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ const (
 // Pace bounds what targets that may be part of a circle post, so that messages which go
 // round do it slowly, and somebody sees it. It keeps a few words for each target.
 type Pace struct {
+	Most int // in PaceTime; 0 = PaceMost
+
 	mu    sync.Mutex // guards tally
 	tally map[string]*minute
 }
@@ -27,6 +30,8 @@ type minute struct {
 	n     int
 	until time.Time // nothing is posted before
 }
+
+func (p *Pace) most() int { return cmp.Or(p.Most, PaceMost) }
 
 // take notes one post of a target, or returns how long it is to wait and why.
 func (p *Pace) take(target string) (wait time.Duration, why string) {
@@ -41,11 +46,11 @@ func (p *Pace) take(target string) (wait time.Duration, why string) {
 		m = &minute{began: now}
 		p.tally[target] = m
 	}
-	if m.until.IsZero() && m.n >= PaceMost {
+	if m.until.IsZero() && m.n >= p.most() {
 		m.until = now.Add(PaceTime)
 	}
 	if now.Before(m.until) {
-		return m.until.Sub(now), fmt.Sprintf("more than %d posts a minute into one conversation: a loop?", PaceMost)
+		return m.until.Sub(now), fmt.Sprintf("more than %d posts a minute into one conversation: a loop?", p.most())
 	}
 	m.n++
 	return 0, ""
