@@ -18,8 +18,9 @@ type coreOptions struct {
 	weight   int
 	sole     bool
 	timing   Timing
-	rate     float64 // dials per second and type
-	inFlight int     // dials at once, all types
+	rate     float64       // dials per second and type
+	inFlight int           // dials at once, all types
+	handOver time.Duration // that a node takes at most to hand over what it has; 0 = none
 	known    func(channelType string) bool
 	rand     *rand.Rand
 }
@@ -52,6 +53,7 @@ type Core struct {
 	draining bool
 	drained  bool // by command: hold nothing until resumed, and live on
 	hurried  bool
+	parting  parting
 	holding  int // leases
 	leaked   int // terms whose goroutines never came back
 	exitErr  error
@@ -156,6 +158,7 @@ func (c *Core) advance() {
 		c.probing = true
 		c.emit(actProbe{})
 	}
+	c.part()
 	c.listDue()
 	c.claim()
 	c.pump()
@@ -176,6 +179,9 @@ func (c *Core) Next() Instant {
 	}
 	if c.sick != nil && !c.probing {
 		next = min(next, c.probeAt)
+	}
+	if c.parting.on {
+		next = min(next, c.parting.at)
 	}
 	return next
 }
@@ -275,58 +281,6 @@ func (c *Core) exitWith(err error) {
 	if !c.exited {
 		c.exited = true
 		c.emit(actExit{err})
-	}
-}
-
-// drain gives everything up politely; then the program ends with err.
-func (c *Core) drain(err error) {
-	if c.exitErr == nil {
-		c.exitErr = err
-	}
-	if c.draining {
-		return
-	}
-	c.draining = true
-	if c.session.open && !c.o.sole {
-		c.emit(actDrainSession{c.session.id})
-	}
-	c.settleAll()
-}
-
-// hurry closes what a drain still waits for.
-func (c *Core) hurry() {
-	c.drain(nil)
-	c.hurried = true
-	c.each(func(u *unit) {
-		if u.term != nil {
-			c.kill(u)
-		}
-	})
-}
-
-// finishDrain releases in one batch what has been dropped, ends the session
-// last, and exits.
-func (c *Core) finishDrain() {
-	if !c.draining || c.exited || c.session.ending {
-		return
-	}
-	waiting := false
-	c.each(func(u *unit) { waiting = waiting || u.held || u.term != nil })
-	if waiting {
-		return
-	}
-	if !c.session.open {
-		c.exitWith(c.exitErr)
-		return
-	}
-	c.session.ending = true
-	c.emit(actEndSession{c.session.id})
-}
-
-func (c *Core) ended() {
-	if c.session.ending {
-		c.session.open = false
-		c.exitWith(c.exitErr)
 	}
 }
 

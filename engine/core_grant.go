@@ -18,7 +18,7 @@ func (c *Core) settleHold(u *unit) {
 			c.saveBackoff(u, u.row.Fingerprint, 0)
 		}
 	}
-	giveUp := u.lost || c.leaving() || u.giveUp || !c.runnable(u)
+	giveUp := u.lost || c.leaves(u) || u.giveUp || !c.runnable(u)
 	if giveUp && !u.drop && (u.lost || u.term == nil) {
 		u.drop, u.queued = true, false
 		c.emit(actDrop{u.token()})

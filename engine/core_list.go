@@ -66,6 +66,9 @@ func (c *Core) listed(in inListed) {
 	l.peers = in.snap.Peers
 	for _, p := range l.peers {
 		if p.Session == c.session.id && !c.draining { // else we said so ourselves
+			if p.Draining {
+				c.leave()
+			}
 			c.drained = p.Draining
 		}
 	}

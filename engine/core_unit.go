@@ -22,6 +22,7 @@ type unit struct {
 	heldAt  Instant
 	lost    bool // the grant is another's: end at once, write nothing
 	giveUp  bool // shed, or deaf: release it though it is wanted
+	parted  bool // its turn to be handed over has come
 	dropped bool // the holder has stopped writing
 	drop    bool // the holder was told to
 	busy    int  // lease operations on their way
@@ -73,9 +74,6 @@ func (c *Core) runnable(u *unit) bool {
 	return c.o.known(u.row.Type) && (u.row.Enabled && !u.row.Removed || u.row.Backlog)
 }
 
-// leaving reports whether the node is to hold nothing.
-func (c *Core) leaving() bool { return c.draining || c.drained }
-
 // wantTerm reports whether a term should run, now or when its wait is over.
 func (c *Core) wantTerm(u *unit) bool {
 	return u.term == nil && u.held && c.endCause(u) == nil
@@ -86,7 +84,7 @@ func (c *Core) endCause(u *unit) error {
 	switch {
 	case u.lost || !c.session.open:
 		return channel.ErrFenced
-	case c.leaving() || u.giveUp:
+	case c.leaves(u) || u.giveUp:
 		return channel.ErrDraining
 	case !u.row.Enabled || u.row.Removed || u.drop:
 		return channel.ErrRemoved

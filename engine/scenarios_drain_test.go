@@ -65,6 +65,39 @@ func drainedNode(r *rig) {
 	b.finish()
 }
 
+func drainInTurn(r *rig) {
+	s := r.open()
+	ids := many(120)
+	r.install(s, ids...)
+	a := r.start("a", s)
+	r.within(time.Minute, "all on one", func() bool { return connected(a) == len(ids) })
+	b := r.start("b", r.open())
+	pass(10 * time.Second) // it has heard of the other one, and given nothing up yet
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.finish() }()
+	least := len(ids)
+	r.within(15*time.Second, "the other node has everything", func() bool {
+		now := 0
+		for _, id := range ids {
+			live, _ := r.platform.connections(id)
+			now += live
+		}
+		least = min(least, now)
+		b.sup.Trigger() // it is told of each release
+		return connected(b) == len(ids)
+	})
+	<-ended
+	if want := len(ids) - 30; least < want { // three batches
+		r.Errorf("got %d of %d connected at the worst moment, want at least %d", least, len(ids), want)
+	}
+	for _, id := range ids {
+		if _, most := r.platform.connections(id); most != 1 || r.platform.runs(id) != 2 {
+			r.Errorf("%s: got %d connections at once and %d runs, want 1 and 2", id, most, r.platform.runs(id))
+		}
+	}
+	b.finish()
+}
+
 func soleDrained(r *rig) {
 	s := r.open()
 	r.install(s, "acme")

@@ -84,13 +84,14 @@ var scenarios = []struct {
 	{"a drain releases every lease and ends the session last", several, drainReleases},
 	{"a drained node gives up what it holds, lives on, and takes its share when it is resumed", several, drainedNode},
 	{"so does one that is alone", anywhere, soleDrained},
+	{"a node that ends hands over as fast as the others may dial", several, drainInTurn},
 	{"a superseded link tries three times, then every five minutes", anywhere, supersededSlowsDown},
 	{"a taken identity ends the process with the exit code of a config fault", several, takenIdentity},
 	{"a disabled installation with a backlog keeps its lease and no connection", anywhere, disabledWithBacklog},
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 50
+	const promised = 51
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}

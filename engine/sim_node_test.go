@@ -63,7 +63,7 @@ func (n *simNode) boot() {
 		t.Margin -= time.Second
 	}
 	n.core = newCore(coreOptions{
-		instance: n.name, previous: n.previous, sole: n.w.sole, timing: t, rate: 50, inFlight: 64,
+		instance: n.name, previous: n.previous, sole: n.w.sole, timing: t, rate: 50, inFlight: 64, handOver: 15 * time.Second,
 		known: func(string) bool { return true }, rand: rand.New(rand.NewPCG(n.w.seed, uint64(n.gen)<<32|n.w.rand.Uint64N(1<<32))),
 	})
 	n.step(inTick{})

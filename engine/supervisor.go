@@ -50,7 +50,8 @@ func New(store Store, types *channel.Types, holder Holder, o Options) (*Supervis
 	s.core = newCore(coreOptions{
 		instance: o.Instance, previous: o.Previous, weight: o.Weight, sole: store.Sole(), timing: o.Timing,
 		rate: o.Connect.PerTypeRate, inFlight: o.Connect.InFlight, rand: o.Rand,
-		known: func(name string) bool { _, ok := types.Lookup(name); return ok },
+		handOver: o.DrainTimeout * 3 / 4, // the rest is for goodbyes
+		known:    func(name string) bool { _, ok := types.Lookup(name); return ok },
 	})
 	s.statuses.wake = make(chan struct{}, 1)
 	s.fence.fire = s.killAll

@@ -117,10 +117,10 @@ func (n *clusterNode) stands(at time.Time) (span, bool) {
 
 // conf is the config of a node. All have one name: it stands in every webhook, and one
 // that another node repeats has to have the same bytes.
-func (n *clusterNode) conf(store, target, rest string) {
+func (n *clusterNode) conf(drain time.Duration, store, target, rest string) {
 	n.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "[node]\nname = \"evidence\"\ndata_dir = \"data\"\ndrain_timeout = \"5s\"\n[store]\nurl = %q\n", store)
+	fmt.Fprintf(&b, "[node]\nname = \"evidence\"\ndata_dir = \"data\"\ndrain_timeout = %q\n[store]\nurl = %q\n", drain, store)
 	fmt.Fprintf(&b, "[[target]]\nname = \"app\"\ntype = \"http\"\nevents = [\"*\"]\nurl = %q\n", target)
 	n.configure(b.String() + rest)
 }

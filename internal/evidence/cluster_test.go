@@ -26,6 +26,9 @@ const (
 	clusterTTL    = 10 * time.Second
 	clusterTiming = "[lease]\nttl = \"10s\"\nrenew_every = \"1s\"\nattempt_timeout = \"1300ms\"\nmargin = \"3s\"\n"
 
+	// clusterDrain is what a process without a database takes to give up.
+	clusterDrain = 5 * time.Second
+
 	// awakeWithin is how long after a pause a process that was taken over may speak, and
 	// in most cases its sockets be open; awakeAtMost bounds those on any machine.
 	awakeWithin, awakeAtMost = 200 * time.Millisecond, 5 * time.Second
@@ -53,7 +56,10 @@ func TestCluster(t *testing.T) {
 				t.Logf("%s=%d %s=%s has this plan:\n%s", clusterSeedEnv, seed, clusterEnv, os.Getenv(clusterEnv), plan)
 			}
 		}()
-		c := newCluster(t, clusterServer(t), clusterNodes, bots, clusterTiming)
+		c := newCluster(t, clusterServer(t), clusterNodes, bots)
+		for _, n := range c.nodes {
+			n.conf(clusterDrain, c.through(n.proxy.Addr()), c.target, clusterTiming+c.installations)
+		}
 		c.startAll()
 		pgtest.KeepBooks(t, c.url)
 		c.live(plan, seed)

@@ -30,20 +30,24 @@ type cluster struct {
 	nodes    []*clusterNode
 	platform *websocketfake.Server
 	program  *program
+	target   string // the program's URL
 	bots     []string
 	pushed   int
+
+	installations string // as TOML
 }
 
 // clusterGhost is how long a connection that has ended may seem open: its end and its
 // successor race through the same two processors.
 const clusterGhost = time.Second
 
-// newCluster makes one that nothing runs of yet. rest is added to each node's config.
-func newCluster(t *testing.T, server *pgtest.Server, nodes, bots int, rest string) *cluster {
+// newCluster makes one that nothing runs of yet, and nothing is configured of.
+func newCluster(t *testing.T, server *pgtest.Server, nodes, bots int) *cluster {
 	t.Helper()
 	c := &cluster{T: t, server: server, url: server.Database(t), program: newProgram()}
 	target := httptest.NewServer(c.program)
 	t.Cleanup(target.Close)
+	c.target = target.URL
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	c.platform = websocketfake.New(websocketfake.Options{Grace: clusterGhost})
@@ -67,9 +71,9 @@ func newCluster(t *testing.T, server *pgtest.Server, nodes, bots int, rest strin
 		t.Cleanup(proxy.Close)
 		node := &clusterNode{box: newBox(t, ""), name: nodeName(n), proxy: proxy}
 		node.env = []string{"NODE=" + token(node.name)}
-		node.conf(c.through(proxy.Addr()), target.URL, rest+installations.String())
 		c.nodes = append(c.nodes, node)
 	}
+	c.installations = installations.String()
 	return c
 }
 
