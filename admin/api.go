@@ -62,6 +62,7 @@ type NodeInfo struct {
 	Name     string    `json:"name"`
 	Session  string    `json:"session,omitempty"` // "" = none is open
 	PID      int       `json:"pid"`
+	Listen   []string  `json:"listen,omitempty"` // addresses of the API beside the socket
 	Started  time.Time `json:"started"`
 	// Dropped are the deliveries that gave way to newer events since the start, because
 	// of delivery.backlog_max; DroppedAt is when the last ones did.
@@ -159,7 +160,14 @@ func New(o Options) *API {
 }
 
 func (a *API) routes() {
-	for pattern, h := range map[string]handler{
+	for pattern, h := range a.table() {
+		a.mux.Handle(pattern, a.watched(pattern, a.serve(pattern, h)))
+	}
+}
+
+// table is every route; access says who may use it.
+func (a *API) table() map[string]handler {
+	return map[string]handler{
 		"GET /healthz":    a.health,
 		"GET /readyz":     a.ready,
 		"GET /v1/status":  a.status,
@@ -220,11 +228,14 @@ func (a *API) routes() {
 		"DELETE /v1/keys/{id}":        a.removeKey,
 		"POST /v1/keys/rotate-master": a.rotateMaster,
 
+		"GET /v1/tokens":         a.listTokens,
+		"POST /v1/tokens":        a.createToken,
+		"DELETE /v1/tokens/{id}": a.revokeToken,
+		"GET /v1/audit":          a.listAudit,
+
 		"POST /v1/reload": a.reload,
 
 		"/": a.nowhere,
-	} {
-		a.mux.Handle(pattern, a.serve(h))
 	}
 }
 
@@ -235,7 +246,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTT
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // serve is where every handler's error, and its panic, becomes an answer.
-func (a *API) serve(h handler) http.Handler {
+func (a *API) serve(pattern string, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			switch v := recover(); v {
@@ -246,7 +257,11 @@ func (a *API) serve(h handler) http.Handler {
 				a.fail(w, r, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
 			}
 		}()
-		if err := h(w, r); err != nil {
+		err := a.allow(pattern, r)
+		if err == nil {
+			err = h(w, r)
+		}
+		if err != nil {
 			a.fail(w, r, err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"leasehold/internal/apitoken"
 	"leasehold/internal/vault"
 )
 
@@ -47,4 +48,24 @@ func (c *Client) RemoveKey(ctx context.Context, id string) error {
 // RotateMaster seals everything with another master key.
 func (c *Client) RotateMaster(ctx context.Context) (vault.Rotated, error) {
 	return post[vault.Rotated](ctx, c, "/v1/keys/rotate-master", nil)
+}
+
+// Tokens lists the tokens of the API, without their texts.
+func (c *Client) Tokens(ctx context.Context) (Page[apitoken.Token], error) {
+	return get[Page[apitoken.Token]](ctx, c, "/v1/tokens", nil)
+}
+
+// CreateToken makes a token. The answer is the only one with its text.
+func (c *Client) CreateToken(ctx context.Context, o TokenOrder) (NewToken, error) {
+	return post[NewToken](ctx, c, "/v1/tokens", o)
+}
+
+// RevokeToken ends a token, by its id or its name.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil, nil)
+}
+
+// Audit lists what was written over the API, newest first.
+func (c *Client) Audit(ctx context.Context, q url.Values) (Page[WriteNote], error) {
+	return get[Page[WriteNote]](ctx, c, "/v1/audit", q)
 }

@@ -92,7 +92,7 @@ func (a *API) listInstallations(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := Page[View]{Items: []View{}}
 	for _, v := range all {
-		if v.ID <= after || state != "" && v.Status.State != state || kind != "" && v.Type != kind || !labelled(v.Labels, labels) {
+		if v.ID <= after || !sees(r, v.ID) || state != "" && v.Status.State != state || kind != "" && v.Type != kind || !labelled(v.Labels, labels) {
 			continue
 		}
 		if len(page.Items) == limit {

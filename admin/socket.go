@@ -96,21 +96,31 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 // and returns; streams end at once. It closes l. Only processes of our own user
 // and of root are answered, where the system tells who calls.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	ended := serve(ctx, l, guard(h), func(ctx context.Context, c net.Conn) context.Context {
+		refused := peerOf(c)
+		return context.WithValue(context.WithValue(ctx, localKey{}, refused == nil), peerKey{}, refused)
+	}, log)
+	if ended != nil {
+		return fmt.Errorf("serve the local socket: %w", ended)
+	}
+	return nil
+}
+
+// serve answers on l until ctx ends; see Serve. about adds to the context of a
+// connection's requests; nil = nothing.
+func serve(ctx context.Context, l net.Listener, h http.Handler, about func(context.Context, net.Conn) context.Context, log *slog.Logger) error {
 	base := context.WithValue(context.WithoutCancel(ctx), stopKey{}, ctx.Done())
 	s := &http.Server{
-		Handler: guard(h), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return base },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			refused := peerOf(c)
-			return context.WithValue(context.WithValue(ctx, localKey{}, refused == nil), peerKey{}, refused)
-		},
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ConnContext: about,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serve the local socket: %w", err)
+		return err
 	case <-ctx.Done():
 	}
 	within, done := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
@@ -119,7 +129,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		_ = s.Close() // the rest is cut off; l is closed already
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the local socket: %w", err)
+		return err
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leasehold/delivery/outbound"
+	"leasehold/internal/apitoken"
 )
 
 // Installation is an installation as people see it: the row, and what the holder
@@ -230,6 +231,20 @@ type Store interface {
 	PutMessage(ctx context.Context, m outbound.Message) (Message, error)
 	Messages(ctx context.Context, q MessageQuery) ([]Message, error)
 	Message(ctx context.Context, id string) (Message, error)
+
+	Tokens(ctx context.Context) ([]apitoken.Token, error)
+	Token(ctx context.Context, id string) (apitoken.Token, error)
+	// PutToken stores a new token. Another one of its name is a fault.Conflict; the same
+	// one again is stored already.
+	PutToken(ctx context.Context, t apitoken.Token) error
+	// RemoveToken removes the token of an id, or of a name.
+	RemoveToken(ctx context.Context, id string) error
+	// TouchToken notes that a token was used now.
+	TouchToken(ctx context.Context, id string) error
+	// NoteWrite adds a row to the audit, of which the newest 10,000 are kept.
+	NoteWrite(ctx context.Context, n WriteNote) error
+	// WriteNotes lists the audit, newest first: the rows before a seq, 0 = all.
+	WriteNotes(ctx context.Context, before int64, limit int) ([]WriteNote, error)
 
 	Nodes(ctx context.Context) ([]Node, error)
 	Totals(ctx context.Context) (Totals, error)

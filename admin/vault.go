@@ -189,16 +189,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Not through the redactor: it is shown this once.
-	b, err := a.encode(NewKey{k, value})
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(b) // a client that went away is not our error
-	return nil
+	return a.answerOnce(w, NewKey{k, value})
 }
 
 // targetNames are the configured targets; nil: they are not known here.

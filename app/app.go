@@ -75,6 +75,8 @@ type program struct {
 	configFile string // --config
 	dataDir    string // --data-dir
 	newStore   bool   // run --new-store
+	server     string // --server
+	tokenFile  string // --token-file
 	text       []byte // the whole config, of a bot that runs without a file
 	json       bool   // --json
 }

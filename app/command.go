@@ -40,11 +40,13 @@ one per bot installation, and delivers every message it hears to your program.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", "", "the config `file` (else LEASEHOLD_CONFIG, ./leasehold.toml, the user's, the system's)")
 	flags.StringVar(&p.dataDir, "data-dir", "", "the data `folder`, instead of node.data_dir")
+	flags.StringVar(&p.server, "server", "", "ask the box at this `URL`, with --token-file, and not the one here")
+	flags.StringVar(&p.tokenFile, "token-file", "", "the `file` with the token for --server")
 	flags.BoolVar(&p.json, "json", false, "write JSON, for programs")
 	root.AddCommand(
 		p.runCommand(), p.addCommand(), p.checkCommand(), p.reloadCommand(), p.applyCommand(), p.statusCommand(), p.installationsCommand(), p.typesCommand(), p.eventsCommand(),
 		p.deliveriesCommand(), p.traceCommand(), p.sendCommand(), p.replyCommand(), p.messagesCommand(), p.tasksCommand(), p.backupCommand(), p.restoreCommand(), p.storeCommand(), p.migrateCommand(), p.doctorCommand(),
-		p.nodesCommand(), p.keysCommand(), p.secretsCommand(), p.fakeCommand(), p.versionCommand(), exitCodesTopic(),
+		p.nodesCommand(), p.keysCommand(), p.secretsCommand(), p.tokensCommand(), p.fakeCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	root.InitDefaultCompletionCmd()
 	return root

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type node struct {
 	tasks          *loop.Group // that run them
 	supervisor     *engine.Supervisor
 	log            *slog.Logger
+	ports          []net.Listener // of the API beside the socket
 
 	clock  *clockgate.Gate
 	herald *herald
@@ -52,6 +54,9 @@ var _ admin.Process = (*node)(nil)
 func (n *node) Info() admin.NodeInfo {
 	dropped, _, last := n.drops.count()
 	info := admin.NodeInfo{Instance: n.instance, Name: n.name, Session: n.supervisor.Status().Session, PID: os.Getpid(), Started: n.started.UTC(), Dropped: dropped}
+	for _, l := range n.ports {
+		info.Listen = append(info.Listen, l.Addr().String())
+	}
 	if dropped > 0 {
 		info.DroppedAt = last.UTC()
 	}

@@ -32,6 +32,9 @@ const (
 // reach calls do with a client of the running program or, when nothing runs, of
 // the same handlers in this process. Its errors are the command's.
 func (p *program) reach(ctx context.Context, n need, do func(context.Context, *admin.Client) error) error {
+	if p.server != "" {
+		return p.overTCP(ctx, n, do)
+	}
 	c, err := p.load()
 	if err != nil {
 		return p.reachDespite(ctx, err, do)

@@ -190,10 +190,23 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
+	if n.ports, err = listeners(ctx, c.Admin); err != nil {
+		return err
+	}
+	if err := p.firstToken(ctx, c, n.store); err != nil {
+		return err
+	}
 	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Live: live{n.dispatcher, n.reloader}, Tasks: tasks, Vault: &vaultOf{v, n.config.Load, n.reloader.rekey}, Shared: !n.store.Sole(), Backups: backupsOf(n.store, n.config.Load), Log: log}))
 	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)
+	for _, l := range n.ports {
+		open := start(ctx, func(ctx context.Context) error {
+			return admin.ServeTCP(ctx, l, admin.NewGate(api, gateHosts(c.Admin)...), log)
+		})
+		defer closing(&err, open.stop)
+		log.InfoContext(ctx, "listening", "address", l.Addr().String(), "tls", c.Admin.TLSCert != "")
+	}
 	delivering := start(ctx, n.dispatcher.Run)
 	defer closing(&err, delivering.stop)
 	sending := start(ctx, n.mailer.Run)

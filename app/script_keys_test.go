@@ -1,6 +1,9 @@
 package app_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -10,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"leasehold/admin"
 )
 
 // verify judges a call by the key that the program knows, as the official library does.
@@ -86,4 +91,19 @@ func cmdSigned(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("signatures: got %d, want %d", got, want)
 		}
 	}
+}
+
+// cmdPort asks the program that runs where it listens, for $PORT.
+func cmdPort(ts *testscript.TestScript, _ bool, args []string) {
+	var o admin.Overview
+	await(ts, func() (string, bool) {
+		out, err := command(ts, append([]string{"status", "--json"}, args...)...)
+		if err == nil {
+			err = json.Unmarshal(out, &o)
+		}
+		return fmt.Sprintf("got %v, %s, want an address", err, out), err == nil && len(o.Node.Listen) > 0
+	})
+	_, port, err := net.SplitHostPort(o.Node.Listen[0])
+	ts.Check(err)
+	ts.Setenv("PORT", port)
 }

@@ -2,9 +2,12 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 )
 
 // What no tag can say: how keys depend on each other.
@@ -148,6 +151,29 @@ func (v *validator) connect(c Connect) {
 		v.fail(s, "must begin with http://, https:// or socks5://", "")
 	case u.User != nil:
 		v.fail(s, `a literal secret is refused; put the whole URL in a file and write proxy = { file = "PATH" }, or { env = "HTTPS_PROXY" }`, "")
+	}
+}
+
+// admin refuses to show tokens on a network: what is not on the loopback needs TLS.
+func (v *validator) admin(a Admin) {
+	table := spot{}.key("admin")
+	switch {
+	case a.TLSCert != "" && a.TLSKey == "":
+		v.fail(table.key("tls_cert"), "needs its key", `write tls_key = "PATH"`)
+	case a.TLSCert == "" && a.TLSKey != "":
+		v.fail(table.key("tls_key"), "needs its certificate", `write tls_cert = "PATH"`)
+	}
+	for i, address := range a.Listen {
+		host, port, err := net.SplitHostPort(address)
+		at := v.narrow(table.key("listen"), i)
+		_, portErr := strconv.ParseUint(port, 10, 16)
+		addr, addrErr := netip.ParseAddr(host)
+		switch {
+		case err != nil || portErr != nil:
+			v.fail(at, "must be HOST:PORT", `such as "127.0.0.1:8470"`)
+		case a.TLSCert == "" && host != "localhost" && (addrErr != nil || !addr.IsLoopback()):
+			v.fail(at, "is not on the loopback, where tokens would be seen on the way", "write tls_cert and tls_key, or listen on 127.0.0.1")
+		}
 	}
 }
 

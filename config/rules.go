@@ -35,6 +35,7 @@ func validate(c *Config, where map[string]Pos, bad map[string]bool, partial bool
 	v.store(c.Store)
 	v.connect(c.Connect)
 	v.denied(c.Delivery.DenyCIDRs, spot{}.key("delivery").key("deny_cidrs"))
+	v.admin(c.Admin)
 	v.health(c.Health)
 	for i := range c.Targets {
 		v.target(&c.Targets[i], elementSpot("target", c.Targets[i].Name, i))

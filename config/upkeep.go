@@ -4,18 +4,21 @@ import "time"
 
 // Admin is the table [admin].
 type Admin struct {
-	// Listen is where the HTTP API listens, an address or a list of them.
-	Listen []string `toml:"listen" later:"true"`
+	// Listen is where the HTTP API listens beside the socket, for whoever has a token: a
+	// list of HOST:PORT; port 0 is one that is free, which leasehold status tells. What is not on the loopback needs tls_cert. Default: nowhere.
+	Listen []string `toml:"listen"`
 	// Socket is the local socket of the running program, mode 0660. Default:
 	// leasehold.sock in the runtime folder; in node.data_dir when that is set,
 	// so that two copies do not meet.
 	Socket Path `toml:"socket"`
-	// AllowedHosts are the names under which the API may be called.
-	AllowedHosts []string `toml:"allowed_hosts" later:"true"`
-	// TLSCert is the PEM file of the API's certificate.
-	TLSCert Path `toml:"tls_cert" later:"true"`
-	// TLSKey is the PEM file of its key.
-	TLSKey Path `toml:"tls_key" later:"true"`
+	// AllowedHosts are names under which the API is called, beside localhost and the
+	// addresses of listen. Default: none.
+	AllowedHosts []string `toml:"allowed_hosts"`
+	// TLSCert is the PEM file of the API's certificate, with its chain; one that is
+	// renewed in its place is taken up. Default: none.
+	TLSCert Path `toml:"tls_cert"`
+	// TLSKey is the PEM file of its key. Default: none.
+	TLSKey Path `toml:"tls_key"`
 }
 
 // Health is the table [health].

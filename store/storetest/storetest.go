@@ -105,6 +105,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("tasks", func(t *testing.T) { r.tasks(t) })
 	t.Run("backlog", func(t *testing.T) { r.backlog(t) })
 	t.Run("sweep", func(t *testing.T) { r.sweep(t) })
+	t.Run("tokens", func(t *testing.T) { r.tokens(t) })
 	t.Run("vault", func(t *testing.T) { r.vault(t) })
 }
 

@@ -1,0 +1,74 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"leasehold/admin"
+	"leasehold/internal/apitoken"
+	"leasehold/internal/fault"
+)
+
+func (r *runner) tokens(t *testing.T) {
+	some := func(w *world) apitoken.Token {
+		return apitoken.Token{
+			ID: "t1", Name: "billing", Scopes: []string{"read", "messages:send"}, Installations: []string{"acme*"},
+			ExpiresAt: w.clock.Now().Add(time.Hour), Hash: []byte("\x00hash\xff"),
+		}
+	}
+	r.write(t, "a token is stored whole, and found by its id", func(w *world) {
+		s := w.node()
+		in := some(w)
+		w.must(w.do(func() error { return s.PutToken(w.ctx, in) }))
+		got, err := w.h.Open().Token(w.ctx, "t1")
+		w.must(err)
+		in.CreatedAt = w.clock.Now()
+		want(w, "token", fmt.Sprint(got), fmt.Sprint(in))
+		all, err := s.Tokens(w.ctx)
+		w.must(err)
+		want(w, "tokens", fmt.Sprint(all), fmt.Sprint([]apitoken.Token{in}))
+		_, err = s.Token(w.ctx, "none")
+		want(w, "one that is not there", fault.Of(err), fault.NotFound)
+	})
+
+	r.promise(t, "a name is given once, until its token is removed by it or by its id", func(w *world) {
+		s := w.node()
+		w.must(s.PutToken(w.ctx, some(w)))
+		other := some(w)
+		other.ID = "t2"
+		want(w, "the name again", fault.Of(s.PutToken(w.ctx, other)), fault.Conflict)
+		w.must(s.RemoveToken(w.ctx, "billing"))
+		w.must(s.PutToken(w.ctx, other))
+		w.must(s.RemoveToken(w.ctx, "t2"))
+		want(w, "removed twice", fault.Of(s.RemoveToken(w.ctx, "t2")), fault.NotFound)
+	})
+
+	r.write(t, "its last use is noted", func(w *world) {
+		s := w.node()
+		w.must(s.PutToken(w.ctx, some(w)))
+		w.clock.Step(time.Minute)
+		w.must(w.do(func() error { return s.TouchToken(w.ctx, "t1") }))
+		got, err := s.Token(w.ctx, "t1")
+		w.must(err)
+		want(w, "used", got.UsedAt.Equal(w.clock.Now()), true)
+	})
+
+	r.promise(t, "the audit lists what was written, newest first, a page at a time", func(w *world) {
+		s := w.node()
+		for n := range 5 {
+			w.must(s.NoteWrite(w.ctx, admin.WriteNote{Caller: "billing", Method: "POST", Path: fmt.Sprintf("/%d", n), Status: 200 + n}))
+		}
+		page, err := s.WriteNotes(w.ctx, 0, 3)
+		w.must(err)
+		want(w, "rows", len(page), 3)
+		first := page[0]
+		want(w, "time", first.At.Equal(w.clock.Now()), true)
+		first.At, first.Seq = time.Time{}, 0
+		want(w, "newest", first, admin.WriteNote{Caller: "billing", Method: "POST", Path: "/4", Status: 204})
+		rest, err := s.WriteNotes(w.ctx, page[2].Seq, 3)
+		w.must(err)
+		want(w, "the rest", len(rest), 2)
+		want(w, "oldest", rest[1].Path, "/0")
+	})
+}
