@@ -21,9 +21,11 @@ const (
 	// read at once, and few enough for the commit that they share with the mark.
 	answerMost = 20
 
-	// LeastExpiry and MostExpiry bound how long a message may wait to be sent: what any
-	// platform needs to answer, and the longest that anything else is kept by default.
-	LeastExpiry, MostExpiry = time.Second, 30 * 24 * time.Hour
+	// LeastExpiry is the least that a message may wait to be sent: what any platform
+	// needs to answer.
+	LeastExpiry = time.Second
+	// MostExpiry is the most: the longest that anything else is kept by default.
+	MostExpiry = 30 * 24 * time.Hour
 )
 
 // Answer is what a target said when it took an event, as far as it concerns us.

@@ -8,7 +8,7 @@
 // be told, because the answer was lost or we died in between, it is unknown, and
 // it is never sent a second time, unless the platform itself drops the second one.
 // Of one conversation, messages go one at a time, in the order in which they were
-// posted.
+// posted. Of the edits of one message that wait, the newest alone is sent.
 //
 // It knows no database (see Postbox) and no platform: a Sender is lent to it while
 // a connection lives. A lease without messages costs a map entry: no goroutine, no

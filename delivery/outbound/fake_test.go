@@ -117,8 +117,13 @@ func (f *fakeBox) Outgoing(_ context.Context, lease string, after int64, limit i
 		if r.lease != lease || r.state.Done() || seq <= after || len(items) == limit {
 			continue
 		}
+		edits := ""
+		if r.Op == "edit" {
+			edits = r.MessageID
+		}
 		items = append(items, Item{
-			Seq: seq, ID: r.ID, Installation: r.Installation, ChannelType: r.typ, Conversation: r.Conversation, State: r.state,
+			Edits: edits,
+			Seq:   seq, ID: r.ID, Installation: r.Installation, ChannelType: r.typ, Conversation: r.Conversation, State: r.state,
 			Attempts: r.attempts, Due: max(0, r.due.Sub(wall())), Left: max(0, r.until.Sub(wall())),
 		})
 	}

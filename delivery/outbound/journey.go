@@ -13,11 +13,11 @@ import (
 // journey is one message on its way, in a goroutine of its own. It alone touches
 // the item meanwhile.
 type journey struct {
-	m       *Mailer
-	term    channel.Term
-	sender  channel.Sender // nil: it is not to be sent
-	item    *item
-	expired bool
+	m      *Mailer
+	term   channel.Term
+	sender channel.Sender // nil: it is not to be sent
+	item   *item
+	over   string // why it is not to be sent any more; "" = it is
 }
 
 // make brings the message as far as it comes, and notes in its item what that is.
@@ -34,8 +34,8 @@ func (j *journey) make(calls, writes context.Context) {
 		j.end(writes, End{State: Queued, Doubt: true, Error: LostWithHolder})
 	case it.State == Sending:
 		j.end(writes, End{State: Unknown, Error: LostWithHolder})
-	case j.expired:
-		j.end(writes, End{State: Expired, Error: "it could not be sent in time"})
+	case j.over != "":
+		j.end(writes, End{State: Expired, Error: j.over})
 	default:
 		j.send(calls, writes)
 	}

@@ -17,6 +17,7 @@ type Item struct {
 	Installation string
 	ChannelType  string // of the installation; "" = it is gone
 	Conversation string
+	Edits        string        // the message that an edit is of; "" = it is none
 	State        State         // Queued or Sending
 	Attempts     int           // counted so far
 	Due          time.Duration // until it may be tried; 0 = at once

@@ -220,14 +220,14 @@ func (q *queue) dispatch(calls, writes context.Context, sender channel.Sender, n
 		if l.flying != nil {
 			continue
 		}
-		it, when := l.choose(sender != nil, now)
+		it, over, when := l.choose(sender != nil, now)
 		switch {
 		case it == nil:
 			next = earlier(next, when)
 		case q.flying < q.m.opts.PerLease:
 			q.flying++
 			l.flying = it
-			j := &journey{m: q.m, term: q.h.term, sender: sender, item: it, expired: !now.Before(it.expires)}
+			j := &journey{m: q.m, term: q.h.term, sender: sender, item: it, over: over}
 			go func() { // run waits for it, by landed
 				j.make(calls, writes)
 				q.landed <- it
@@ -237,25 +237,39 @@ func (q *queue) dispatch(calls, writes context.Context, sender channel.Sender, n
 	return next
 }
 
-// choose is what of the lane may go now: what expired, what a holder before us was
-// sending, or its head when somebody can send it. If nothing may, when is the time
-// at which something will.
-func (l *lane) choose(live bool, now time.Time) (it *item, when time.Time) {
+const (
+	tooLate    = "it could not be sent in time"
+	superseded = "a newer edit of the same message took its place"
+)
+
+// choose is what of the lane may go now: what expired or was superseded, and then why
+// it is over; what a holder before us was sending; or its head when somebody can send
+// it. If nothing may, when is the time at which something will.
+func (l *lane) choose(live bool, now time.Time) (it *item, over string, when time.Time) {
 	head := l.items[0]
 	when = now.Add(nap)
+	newest := map[string]*item{} // edits, by what they are of
 	for _, it := range l.items {
-		if it.State == Sending || !now.Before(it.expires) {
-			return it, now
+		switch {
+		case it.State == Sending:
+			return it, "", now
+		case !now.Before(it.expires):
+			return it, tooLate, now
+		case it.Edits == "":
+		case newest[it.Edits] != nil:
+			return newest[it.Edits], superseded, now
+		default:
+			newest[it.Edits] = it
 		}
 		when = earlier(when, it.expires)
 	}
 	switch {
 	case !live:
-		return nil, when
+		return nil, "", when
 	case head.due.After(now):
-		return nil, earlier(when, head.due)
+		return nil, "", earlier(when, head.due)
 	}
-	return head, now
+	return head, "", now
 }
 
 func earlier(a, b time.Time) time.Time {

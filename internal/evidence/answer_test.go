@@ -4,7 +4,6 @@ package evidence_test
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -90,14 +89,16 @@ func (w *world) messages(where string) (all []sent) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.database()+"?_query_only=1&_busy_timeout=5000")
 	must(w.T, err)
+	defer func() { must(w.T, db.Close()) }()
 	rows, err := db.QueryContext(w.Context(), `SELECT installation_id, idempotency_key, state, body->>'text' FROM message WHERE `+where+` ORDER BY seq`)
 	must(w.T, err)
+	defer func() { must(w.T, rows.Close()) }()
 	for rows.Next() {
 		var m sent
 		must(w.T, rows.Scan(&m.bot, &m.key, &m.state, &m.text))
 		all = append(all, m)
 	}
-	must(w.T, errors.Join(rows.Err(), rows.Close(), db.Close()))
+	must(w.T, rows.Err())
 	return all
 }
 

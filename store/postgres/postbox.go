@@ -13,7 +13,8 @@ import (
 const (
 	sqlLaden    = `SELECT DISTINCT lease_id FROM message WHERE state < 2 ORDER BY lease_id`
 	sqlOutgoing = `SELECT m.seq, m.id, m.installation_id AS installation, coalesce(i.type, '') AS channel_type, m.conversation, m.state, m.attempts,
-       greatest(m.next_attempt - now, 0) AS due, greatest(m.expires_at - now, 0) AS left
+       greatest(m.next_attempt - now, 0) AS due, greatest(m.expires_at - now, 0) AS left,
+       CASE m.op WHEN 'edit' THEN m.message_id ELSE ''::bytea END AS edits
   FROM message m CROSS JOIN leasehold_now() AS now LEFT JOIN installation i ON i.id = m.installation_id
  WHERE m.state < 2 AND m.lease_id = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3`
 
@@ -57,6 +58,7 @@ func (s *Store) Outgoing(ctx context.Context, lease string, after int64, limit i
 		ID, Installation string
 		ChannelType      string `db:"channel_type"`
 		Conversation     string
+		Edits            string
 		State, Attempts  int
 		Due, Left        int64 // in ms
 	}
@@ -66,7 +68,7 @@ func (s *Store) Outgoing(ctx context.Context, lease string, after int64, limit i
 	items := make([]outbound.Item, 0, len(rows))
 	for _, m := range rows {
 		items = append(items, outbound.Item{
-			Seq: m.Seq, ID: m.ID, Installation: m.Installation, ChannelType: m.ChannelType, Conversation: m.Conversation,
+			Seq: m.Seq, ID: m.ID, Installation: m.Installation, ChannelType: m.ChannelType, Conversation: m.Conversation, Edits: m.Edits,
 			State: outbound.State(m.State), Attempts: m.Attempts,
 			Due: time.Duration(m.Due) * time.Millisecond, Left: time.Duration(m.Left) * time.Millisecond,
 		})

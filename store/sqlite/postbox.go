@@ -13,7 +13,7 @@ import (
 const (
 	sqlLaden    = `SELECT DISTINCT lease_id FROM message INDEXED BY message_waiting WHERE state < 2 ORDER BY lease_id`
 	sqlOutgoing = `SELECT m.seq, m.id, m.installation_id AS installation, coalesce(i.type, '') AS channel_type, m.conversation, m.state, m.attempts,
-       m.next_attempt, m.expires_at
+       m.next_attempt, m.expires_at, CASE m.op WHEN 'edit' THEN m.message_id ELSE '' END AS edits
   FROM message m INDEXED BY message_waiting LEFT JOIN installation i ON i.id = m.installation_id
  WHERE m.state < 2 AND m.lease_id = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3`
 
@@ -43,6 +43,7 @@ func (s *Store) Outgoing(ctx context.Context, lease string, after int64, limit i
 		ID, Installation string
 		ChannelType      string `db:"channel_type"`
 		Conversation     string
+		Edits            string
 		State, Attempts  int
 		NextAttempt      int64 `db:"next_attempt"`
 		ExpiresAt        int64 `db:"expires_at"`
@@ -55,7 +56,7 @@ func (s *Store) Outgoing(ctx context.Context, lease string, after int64, limit i
 	items := make([]outbound.Item, 0, len(rows))
 	for _, m := range rows {
 		items = append(items, outbound.Item{
-			Seq: m.Seq, ID: m.ID, Installation: m.Installation, ChannelType: m.ChannelType, Conversation: m.Conversation,
+			Seq: m.Seq, ID: m.ID, Installation: m.Installation, ChannelType: m.ChannelType, Conversation: m.Conversation, Edits: m.Edits,
 			State: outbound.State(m.State), Attempts: m.Attempts, Due: span(m.NextAttempt), Left: span(m.ExpiresAt),
 		})
 	}

@@ -80,6 +80,7 @@ func (r *runner) postbox(t *testing.T) {
 			want(w, "installation", m.Installation, "i")
 			want(w, "channel type", m.ChannelType, "fake")
 			want(w, "conversation", m.Conversation, "C1")
+			want(w, "it is no edit", m.Edits, "")
 		}
 		page, err := s.Outgoing(w.ctx, "i", all[1].Seq, 2)
 		w.must(err)
@@ -91,6 +92,18 @@ func (r *runner) postbox(t *testing.T) {
 		if !slices.Equal(leases, []string{"i", "j"}) {
 			w.Errorf("got leases %v, want i and j", leases)
 		}
+	})
+
+	r.promise(t, "an edit that waits is listed with what it is of, and is over once a newer one took its place", func(w *world) {
+		s := w.node()
+		term := w.hold("i")
+		edit := letter(1)
+		edit.Op = "edit"
+		seq := w.post(edit).Seq
+		want(w, "what it is of", w.outgoing("i")[0].Edits, "M1")
+		w.must(s.EndSending(w.ctx, outbound.End{Term: term, Seq: seq, State: outbound.Expired, Error: "a newer one"}))
+		want(w, "why", w.is("state", "out_1", "expired").LastError, "a newer one")
+		want(w, "messages that wait", len(w.outgoing("i")), 0)
 	})
 
 	r.write(t, "a message is taken up with all that was posted, by the same term again", func(w *world) {
