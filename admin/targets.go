@@ -277,7 +277,7 @@ func (a *API) removeTarget(w http.ResponseWriter, r *http.Request) error {
 	}
 	dead, err := a.o.Store.RemoveTarget(r.Context(), name, revision, force)
 	if err != nil {
-		return fmt.Errorf("remove target: %w", err)
+		return err
 	}
 	if err := a.followTargets(r.Context()); err != nil {
 		return err

@@ -18,7 +18,7 @@ func targetsOf(c *config.Config, post poster, resolve channel.Resolver) (targets
 	slow := circling(c)
 	for _, t := range c.Targets {
 		out := delivery.Target{
-			Name: t.Name, Kind: t.Type, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
+			Name: t.Name, Kind: t.Type, Off: t.Off, URL: t.URL, Events: t.Events, Kinds: t.Kinds, Match: t.Match,
 			Timeout: t.Timeout.Std(), MaxAge: t.MaxAge.Std(), MaxAttempts: t.MaxAttempts,
 			Order: delivery.Order(t.Order), Concurrency: t.Concurrency, OnFailure: delivery.OnFailure(t.OnFailure),
 			NoRaw: !t.Raw, NoReplies: !t.Replies, CAFile: string(t.CAFile), Headers: map[string]channel.Text{}, Command: t.Command, Env: map[string]channel.Text{},

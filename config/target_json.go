@@ -127,7 +127,7 @@ func (t Target) JSON() json.RawMessage {
 	keys := map[string]any{}
 	for _, f := range fields(is.Type()) {
 		x := is.Field(f.index)
-		unset := x.IsZero() && x.Kind() != reflect.Bool // made by code
+		unset := x.IsZero() && x.Kind() != reflect.Bool || x.Kind() == reflect.Map && x.Len() == 0 // made by code, or emptied
 		if f.name == "name" || unset || reflect.DeepEqual(x.Interface(), was.Field(f.index).Interface()) {
 			continue
 		}
@@ -164,5 +164,50 @@ func written(v any) any {
 		return all
 	default:
 		return v
+	}
+}
+
+// Form is how a key of a target is written.
+type Form int
+
+// The forms.
+const (
+	UnknownForm Form = iota // there is no such key
+	TextForm
+	FileForm // a path
+	NumberForm
+	FlagForm // true or false
+	ListForm // of texts
+	TableForm
+	SecretForm  // a reference
+	SecretsForm // a list of them
+)
+
+// TargetForm is how a key of a target is written.
+func TargetForm(key string) Form {
+	f, ok := find(fields(reflect.TypeFor[Target]()), key)
+	switch {
+	case !ok, key == "name":
+		return UnknownForm
+	case f.typ == referenceType:
+		return SecretForm
+	case f.typ == reflect.TypeFor[[]Reference]():
+		return SecretsForm
+	case f.typ == pathType:
+		return FileForm
+	case shapeOf(f.typ) == textShape:
+		return TextForm
+	}
+	switch f.typ.Kind() {
+	case reflect.Slice:
+		return ListForm
+	case reflect.Map:
+		return TableForm
+	case reflect.Bool:
+		return FlagForm
+	case reflect.Int:
+		return NumberForm
+	default:
+		return TextForm
 	}
 }

@@ -131,7 +131,7 @@ func (r *runner) targets(t *testing.T) {
 		w.must(w.mark(s, delivered(term, w.pending(s, "i")[0].Seq)))
 		_, err = s.RemoveTarget(w.ctx, "app", 1, false)
 		want(w, "without force", fault.Of(err), fault.Conflict)
-		want(w, "it says how many: "+err.Error(), strings.Contains(err.Error(), "2 deliveries wait"), true)
+		want(w, "it says how many: "+err.Error(), strings.Contains(err.Error(), ": 2 deliveries"), true)
 		_, err = s.RemoveTarget(w.ctx, "app", 2, true)
 		want(w, "another revision", fault.Of(err), fault.Conflict)
 		want(w, "waits still", len(w.pending(s, "i")), 2)

@@ -180,7 +180,7 @@ func (w *Writes) removeTarget(ctx context.Context, tx Tx, name string, revision 
 			return 0, err
 		}
 		if waiting > 0 {
-			return 0, fault.Errorf(fault.Conflict, "%d deliveries wait for target %s and would end as dead letters; if that is meant: leasehold targets remove --force %s", waiting, name, name)
+			return 0, fault.Errorf(fault.Conflict, "what waits for target %s would end as dead letters: %d deliveries; if that is meant: leasehold targets remove --force %s", name, waiting, name)
 		}
 	}
 	if ended, err = tx.Exec(ctx, w.reads.d.EndWaiting, name, tx.Now(), removedReason, endBatch); err != nil {
