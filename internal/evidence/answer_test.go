@@ -58,7 +58,7 @@ func TestAnswersKilled(t *testing.T) {
 		}
 		p := w.start()
 		w.arrived(time.Minute + time.Duration(kills)*time.Second)
-		await(t, time.Minute, func() (string, bool) {
+		await(t, 3*time.Minute, func() (string, bool) {
 			n := w.messages("state < 2")
 			return fmt.Sprintf("got %d messages that wait, want none", len(n)), len(n) == 0
 		})
