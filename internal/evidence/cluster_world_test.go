@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -84,9 +85,14 @@ secrets = { token = { env = "NODE" } }
 
 // through is the URL of the cluster's database at one or more addresses.
 func (c *cluster) through(addresses ...string) string {
-	name := c.url[strings.LastIndex(c.url, "/")+1:]
-	name, _, _ = strings.Cut(name, "?")
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", pgtest.Role, strings.Join(addresses, ","), name)
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", pgtest.Role, strings.Join(addresses, ","), c.name())
+}
+
+// name is that of the cluster's database.
+func (c *cluster) name() string {
+	u, err := url.Parse(c.url)
+	must(c.T, err)
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // startAll starts the nodes one after the other, the first of which brings the

@@ -16,7 +16,7 @@ import (
 
 const (
 	// handoverEnv is the number of installations of a measurement: "make soak" says
-	// 1,000, and has the machine to itself.
+	// 1,000, and has the machine to itself. Without it no time is judged.
 	handoverEnv      = "LEASEHOLD_HANDOVER"
 	handoverBots     = 60
 	handoverSlowest  = 2 * time.Second
@@ -56,9 +56,6 @@ func TestHandOver(t *testing.T) {
 		median, slowest := all[len(all)/2], all[len(all)-1]
 		if measured && (median > handoverMedian || slowest > handoverSlowest) {
 			t.Errorf("got a median of %v and %v at most, want %v and %v", median, slowest, handoverMedian, handoverSlowest)
-		}
-		if median > handoverSlowest { // a poll would take longer, on any machine
-			t.Errorf("got a median of %v, want that the others are told", median)
 		}
 		stop()
 		c.close()
