@@ -69,8 +69,9 @@ var access = map[string]rule{
 
 	"GET /v1/tokens": {scope: apitoken.Admin}, "POST /v1/tokens": {scope: apitoken.Admin}, "DELETE /v1/tokens/{id}": {scope: apitoken.Admin},
 
-	"POST /v1/tasks/{name}/run": {scope: apitoken.Tasks},
-	"POST /v1/backups":          {scope: ownerOnly}, "POST /v1/reload": {scope: ownerOnly},
+	"POST /v1/tasks/{name}/run":   {scope: apitoken.Tasks},
+	"POST /v1/nodes/{name}/drain": {scope: apitoken.Admin}, "POST /v1/nodes/{name}/resume": {scope: apitoken.Admin},
+	"POST /v1/backups": {scope: ownerOnly}, "POST /v1/reload": {scope: ownerOnly},
 }
 
 // anyone: what it tells is no installation's, or is sorted by who asks.

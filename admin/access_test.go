@@ -37,6 +37,7 @@ var needs = map[string]string{
 	"GET /v1/keys": "read all", "POST /v1/keys": "secrets:write all", "POST /v1/keys/{id}/retire": "secrets:write all", "DELETE /v1/keys/{id}": "secrets:write all",
 	"POST /v1/keys/rotate-master": "admin all",
 	"GET /v1/tokens":              "admin all", "POST /v1/tokens": "admin all", "DELETE /v1/tokens/{id}": "admin all",
+	"POST /v1/nodes/{name}/drain": "admin all", "POST /v1/nodes/{name}/resume": "admin all",
 	"POST /v1/tasks/{name}/run": "tasks:run all", "POST /v1/backups": "owner", "POST /v1/reload": "owner",
 }
 

@@ -219,6 +219,9 @@ func (a *API) table() map[string]handler {
 		"POST /v1/backups":          a.makeBackup,
 		"GET /v1/nodes":             a.listNodes,
 
+		"POST /v1/nodes/{name}/drain":  a.drainNode,
+		"POST /v1/nodes/{name}/resume": a.resumeNode,
+
 		"GET /v1/secrets":             a.listSecrets,
 		"PUT /v1/secrets/{name}":      a.setSecret,
 		"DELETE /v1/secrets/{name}":   a.removeSecret,

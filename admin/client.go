@@ -333,6 +333,21 @@ func (c *Client) Reload(ctx context.Context, allowEmpty bool) (Reloaded, error) 
 	return done, c.exchange(ctx, http.MethodPost, path, nil, nil, &done)
 }
 
+// DrainNode has the node of this name or instance hold nothing until ResumeNode; force:
+// although nobody takes over what it holds (else a fault.Conflict).
+func (c *Client) DrainNode(ctx context.Context, name string, force bool) (Node, error) {
+	path := "/v1/nodes/" + url.PathEscape(name) + "/drain"
+	if force {
+		path += "?force=true"
+	}
+	return post[Node](ctx, c, path, nil)
+}
+
+// ResumeNode takes DrainNode back.
+func (c *Client) ResumeNode(ctx context.Context, name string) (Node, error) {
+	return post[Node](ctx, c, "/v1/nodes/"+url.PathEscape(name)+"/resume", nil)
+}
+
 // Nodes lists the live sessions.
 func (c *Client) Nodes(ctx context.Context) (Page[Node], error) {
 	return get[Page[Node]](ctx, c, "/v1/nodes", nil)

@@ -140,14 +140,3 @@ func (a *API) unready(ctx context.Context) error {
 	defer cancel()
 	return a.o.Process.Ready(ctx)
 }
-
-func (a *API) listNodes(w http.ResponseWriter, r *http.Request) error {
-	if err := queryOf(r).err(); err != nil {
-		return err
-	}
-	nodes, err := a.o.Store.Nodes(r.Context())
-	if err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	return a.answer(w, http.StatusOK, Page[Node]{Items: append([]Node{}, nodes...)})
-}

@@ -174,7 +174,9 @@ type Node struct {
 	Name     string    `json:"name"`
 	Version  string    `json:"version"`
 	OpenedAt time.Time `json:"opened_at"`
-	Draining bool      `json:"draining"`
+	Draining bool      `json:"draining"` // it is granted nothing: its process is about to end, or it was drained
+	Drained  bool      `json:"drained"`  // by command, until it is resumed
+	Weight   int       `json:"weight"`   // its share, beside those of the others
 	Leases   int       `json:"leases"`
 }
 
@@ -247,6 +249,9 @@ type Store interface {
 	WriteNotes(ctx context.Context, before int64, limit int) ([]WriteNote, error)
 
 	Nodes(ctx context.Context) ([]Node, error)
+	// DrainNode says of the node with this instance id that it shall hold nothing, or
+	// that it may again; see engine.Store.
+	DrainNode(ctx context.Context, instance string, drained bool) error
 	Totals(ctx context.Context) (Totals, error)
 	TaskRuns(ctx context.Context) ([]TaskRun, error)
 	// SaveTaskRun replaces the last run of a task. With a Session that does not hold

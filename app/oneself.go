@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"leasehold/admin"
@@ -73,6 +74,13 @@ func (n *node) taskEnded(name string, err error) {
 func (n *node) Troubles() (all []admin.Trouble) {
 	if held := n.clockHeld(); held != "" {
 		all = append(all, admin.Trouble{What: "clock", State: "held", Reason: held, NextStep: clockStep})
+	}
+	if s := n.supervisor.Status(); s.Drained {
+		reason := "by command; it holds nothing"
+		if s.Held > 0 {
+			reason = fmt.Sprintf("by command; %d installations are still to be given up", s.Held)
+		}
+		all = append(all, admin.Trouble{What: "node " + n.name, State: "drained", Reason: reason, NextStep: "leasehold nodes resume " + n.name + " when the work on it is done"})
 	}
 	if s := n.dispatcher.Stats(); s.Store != "" && n.supervisor.Status().Store == nil {
 		all = append(all, admin.Trouble{What: "store", State: "refusing", Reason: "outcomes of deliveries are not stored: " + s.Store, NextStep: "see the log; nothing new is sent until they are"})

@@ -65,27 +65,3 @@ func (p *program) runTask() *cobra.Command {
 		},
 	}
 }
-
-func (p *program) nodesCommand() *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List the processes that hold sessions", Args: exactly(), Example: "  leasehold nodes list",
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
-				page, err := a.Nodes(ctx)
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return p.asJSON(page)
-				}
-				t := newTable("NODE", "INSTANCE", "SESSION", "VERSION", "SINCE", "LEASES", "DRAINING")
-				for _, n := range page.Items {
-					t.row(n.Name, n.Instance, n.Session, n.Version, ago(n.OpenedAt), strconv.Itoa(n.Leases), yesNo(n.Draining))
-				}
-				t.write(p.Stdout)
-				return nil
-			})
-		},
-	}
-	return p.group("nodes", "List the processes that hold sessions", nil, list)
-}

@@ -100,5 +100,8 @@ func (r *Reader) PutMessage(context.Context, outbound.Message) (admin.Message, e
 	return admin.Message{}, r.refuse()
 }
 
+// DrainNode is refused.
+func (r *Reader) DrainNode(context.Context, string, bool) error { return r.refuse() }
+
 // SaveTaskRun is refused.
 func (r *Reader) SaveTaskRun(context.Context, admin.TaskRun) error { return r.refuse() }

@@ -248,9 +248,13 @@ func (r *runner) nodes(t *testing.T) {
 		w.must(err)
 		want(w, "nodes", len(got), 2)
 		want(w, "node", got[0], admin.Node{
-			Session: "a", Instance: "instance of a", Name: "node of a", Version: "1", OpenedAt: w.clock.Now().UTC(), Leases: 2,
+			Session: "a", Instance: "instance of a", Name: "node of a", Version: "1", OpenedAt: w.clock.Now().UTC(), Leases: 2, Weight: 1,
 		})
 		want(w, "leases of the other", got[1].Leases, 0)
+		w.must(s.DrainNode(w.ctx, "instance of b", true))
+		got, err = s.Nodes(w.ctx)
+		w.must(err)
+		want(w, "drained", fmt.Sprint(got[0].Drained, got[0].Draining, got[1].Drained, got[1].Draining), "false false true true")
 	})
 
 	r.promise(t, "totals count what there is", func(w *world) {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	sqlNodes = `SELECT s.session_id, s.instance_id, s.name, s.version, s.opened_at, s.draining,
+	sqlNodes = `SELECT s.session_id, s.instance_id, s.name, s.version, s.opened_at, s.draining, s.weight,
+       EXISTS (SELECT 1 FROM node_drain d WHERE d.instance_id = s.instance_id) AS drained,
        (SELECT count(*) FROM lease l WHERE l.owner = s.session_id AND ` + NotLoops + `) AS leases
   FROM session s ORDER BY s.name, s.session_id`
 	sqlCountLinks = `SELECT coalesce(s.state, '') AS name, count(*) AS n FROM installation i LEFT JOIN link_status s ON s.installation_id = i.id
@@ -34,6 +35,8 @@ func (r *Reads) Nodes(ctx context.Context) ([]admin.Node, error) {
 		Version    string
 		OpenedAt   int64 `db:"opened_at"`
 		Draining   bool
+		Drained    bool
+		Weight     int
 		Leases     int
 	}
 	if err := r.db.SelectContext(ctx, &rows, sqlNodes); err != nil {
@@ -43,7 +46,7 @@ func (r *Reads) Nodes(ctx context.Context) ([]admin.Node, error) {
 	for _, n := range rows {
 		nodes = append(nodes, admin.Node{
 			Session: n.SessionID, Instance: n.InstanceID, Name: n.Name, Version: n.Version,
-			OpenedAt: Time(n.OpenedAt), Draining: n.Draining, Leases: n.Leases,
+			OpenedAt: Time(n.OpenedAt), Draining: n.Draining, Drained: n.Drained, Weight: n.Weight, Leases: n.Leases,
 		})
 	}
 	return nodes, nil
