@@ -17,21 +17,26 @@ type Backup struct {
 	At      time.Time `json:"at"` // what was stored before is in it
 	TookMS  int64     `json:"took_ms"`
 	Through int64     `json:"through_seq"` // its newest event; 0 = none
+	// MasterKey is the id of the key that the secrets and signing keys in it need; "" = it
+	// has none. WithKey: that key is in it, too, locked by the passphrase.
+	MasterKey string `json:"master_key,omitempty"`
+	WithKey   bool   `json:"with_key,omitempty"`
 }
 
 // Backups makes copies of the store while it works.
 type Backups interface {
 	// Backup writes one to path, which must not exist; "" is a dated name in the
-	// folder of the backups. It is on the disk and was read as a whole when it
+	// folder of the backups. With a passphrase the master key is in it, locked by that. It is on the disk and was read as a whole when it
 	// returns. fault.Conflict, fault.Full and fault.ReadOnly speak of path.
-	Backup(ctx context.Context, path string) (Backup, error)
+	Backup(ctx context.Context, path, passphrase string) (Backup, error)
 }
 
 // backupOrder is the body that asks for one. Its path is a file of the machine that
 // answers, written with the rights of the process there: callers are its owner or
 // root, who have those anyway.
 type backupOrder struct {
-	Path string `json:"path,omitempty"`
+	Path       string `json:"path,omitempty"`
+	Passphrase string `json:"passphrase,omitempty"`
 }
 
 func (a *API) makeBackup(w http.ResponseWriter, r *http.Request) error {
@@ -50,7 +55,7 @@ func (a *API) makeBackup(w http.ResponseWriter, r *http.Request) error {
 	case a.o.Backups == nil:
 		return fault.Wrap(fault.Temporary, errNotRunning)
 	}
-	b, err := a.o.Backups.Backup(r.Context(), order.Path)
+	b, err := a.o.Backups.Backup(r.Context(), order.Path, order.Passphrase)
 	if err != nil {
 		return fmt.Errorf("make a backup: %w", err)
 	}

@@ -17,7 +17,7 @@ type copier struct {
 	err  error
 }
 
-func (c *copier) Backup(_ context.Context, path string) (admin.Backup, error) {
+func (c *copier) Backup(_ context.Context, path, _ string) (admin.Backup, error) {
 	c.path = path
 	return admin.Backup{Path: "/data/backups/x.db", Bytes: 5, At: time.Unix(1000, 0).UTC(), TookMS: 7, Through: 3}, c.err
 }
@@ -26,7 +26,7 @@ func TestBackups(t *testing.T) {
 	t.Run("a backup is made where it was asked for, and told", func(t *testing.T) {
 		w, c := newWorld(t), &copier{}
 		w.options.Backups = c
-		got, err := w.client().MakeBackup(t.Context(), "/mnt/usb/one.db")
+		got, err := w.client().MakeBackup(t.Context(), "/mnt/usb/one.db", "")
 		if err != nil || got.Path != "/data/backups/x.db" || got.Through != 3 || got.TookMS != 7 || c.path != "/mnt/usb/one.db" {
 			t.Errorf("got %+v, %v at %s, want the backup", got, err, c.path)
 		}

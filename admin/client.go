@@ -310,13 +310,13 @@ func (c *Client) RunTask(ctx context.Context, name string) (Task, error) {
 }
 
 // MakeBackup has the answering process write a backup to path, or to a dated name
-// where path is "", and returns when it has ended, however long that takes.
-func (c *Client) MakeBackup(ctx context.Context, path string) (Backup, error) {
+// where path is "", with the master key in it if there is a passphrase, and returns when it has ended, however long that takes.
+func (c *Client) MakeBackup(ctx context.Context, path, passphrase string) (Backup, error) {
 	if _, err := c.Version(ctx); err != nil {
 		return Backup{}, err
 	}
 	var b Backup
-	return b, c.exchange(ctx, http.MethodPost, "/v1/backups", backupOrder{Path: path}, nil, &b)
+	return b, c.exchange(ctx, http.MethodPost, "/v1/backups", backupOrder{Path: path, Passphrase: passphrase}, nil, &b)
 }
 
 // Reload has the running program apply its files as they are now, however long

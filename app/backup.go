@@ -12,6 +12,8 @@ import (
 	"leasehold/admin"
 	"leasehold/config"
 	"leasehold/internal/fault"
+	"leasehold/internal/seal"
+	"leasehold/internal/vault"
 	"leasehold/store"
 	"leasehold/store/maintenance"
 )
@@ -42,20 +44,34 @@ func makeBackupsDir(c *config.Config) error {
 // backups makes them for the handlers.
 type backups struct {
 	store   store.Backer
+	vault   *vault.Vault
 	current func() *config.Config
 }
 
 // backupsOf is nil for a store that is copied by other means.
-func backupsOf(s store.Store, current func() *config.Config) admin.Backups {
+func backupsOf(s store.Store, v *vault.Vault, current func() *config.Config) admin.Backups {
 	if b, ok := s.(store.Backer); ok {
-		return &backups{b, current}
+		return &backups{b, v, current}
 	}
 	return nil
 }
 
 var _ admin.Backups = (*backups)(nil)
 
-func (b *backups) Backup(ctx context.Context, path string) (admin.Backup, error) {
+func (b *backups) Backup(ctx context.Context, path, passphrase string) (admin.Backup, error) {
+	var key seal.Key
+	var locked []byte
+	if passphrase != "" {
+		var err error
+		if key, err = b.vault.MasterKey(ctx); err != nil && !fault.Is(err, fault.Conflict) { // nothing is sealed: there is no key
+			return admin.Backup{}, err
+		}
+		if err == nil {
+			if locked, err = key.Lock(passphrase); err != nil {
+				return admin.Backup{}, fault.Wrap(fault.Invalid, err)
+			}
+		}
+	}
 	if path == "" {
 		c := b.current()
 		if err := makeBackupsDir(c); err != nil {
@@ -63,11 +79,14 @@ func (b *backups) Backup(ctx context.Context, path string) (admin.Backup, error)
 		}
 		path = b.store.BackupPath(backupsDir(c))
 	}
-	made, err := b.store.Backup(ctx, path)
+	made, err := b.store.BackupWithKey(ctx, path, locked)
 	if err != nil {
 		return admin.Backup{}, err //nolint:wrapcheck // it says what was being done
 	}
-	return admin.Backup{Path: made.Path, Bytes: made.Bytes, At: made.At.UTC(), TookMS: made.Took.Milliseconds(), Through: made.Through}, nil
+	if locked != nil && made.Master != key.ID() {
+		return admin.Backup{}, fault.Errorf(fault.Conflict, "the master key was rotated while %s was made, and the one in it does not open it: delete it and make another", made.Path)
+	}
+	return admin.Backup{MasterKey: made.Master, WithKey: locked != nil, Path: made.Path, Bytes: made.Bytes, At: made.At.UTC(), TookMS: made.Took.Milliseconds(), Through: made.Through}, nil
 }
 
 // backupLook is how often the task looks whether a backup is due. A look costs the
@@ -122,16 +141,20 @@ func bytesWords(n int64) string {
 }
 
 func (p *program) backupCommand() *cobra.Command {
-	return &cobra.Command{
+	var f keyFlags
+	c := &cobra.Command{
 		Use: "backup [FILE]", Short: "Copy the store to a file, while it works", Args: atMost(1, "FILE"),
 		Long: `Copy the store to a file. The running program makes the copy, without a pause in
 what it does; when nothing runs, this command makes it. The copy is checked before it
 gets its name, and nothing is overwritten. Without FILE it gets a dated name in the
 folder of the backups (tasks.backup.dir, else backups in the data folder).
 
-It holds the store: installations, events, deliveries and positions. It holds neither
-the config file nor the secrets that the file refers to: keep those, too.`,
+It holds the store: installations, events, deliveries and positions, and the secrets and
+signing keys in it, which only the master key opens. --with-key puts that key into it,
+locked by a passphrase; without it, keep the key elsewhere. It holds neither the config
+file nor the files and variables that the config refers to: keep those, too.`,
 		Example: `  leasehold backup
+  leasehold backup --with-key /mnt/usb/leasehold.db
   leasehold backup /mnt/usb/leasehold.db`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var path string
@@ -141,8 +164,12 @@ the config file nor the secrets that the file refers to: keep those, too.`,
 					return fmt.Errorf("find %s: %w", args[0], err)
 				}
 			}
+			passphrase, err := p.newPassphrase(c.Context(), f)
+			if err != nil {
+				return err
+			}
 			return p.reach(c.Context(), copying, func(ctx context.Context, a *admin.Client) error {
-				b, err := a.MakeBackup(ctx, path)
+				b, err := a.MakeBackup(ctx, path, passphrase)
 				if err != nil {
 					return err
 				}
@@ -151,10 +178,20 @@ the config file nor the secrets that the file refers to: keep those, too.`,
 					return p.asJSON(b)
 				}
 				p.line("%s: %s, made in %v", b.Path, bytesWords(b.Bytes), (time.Duration(b.TookMS) * time.Millisecond).Round(10*time.Millisecond))
+				switch {
+				case b.WithKey:
+					p.hint("the master key %s is in it; only the passphrase opens it", b.MasterKey)
+				case b.MasterKey != "":
+					p.hint("its secrets and signing keys open with master key %s, which is not in it: keep that, too, or make it --with-key", b.MasterKey)
+				case f.with:
+					p.hint("nothing in it is sealed, so there is no master key to put in")
+				}
 				return nil
 			})
 		},
 	}
+	f.add(c)
+	return c
 }
 
 // unseen hints at a backup that is where the running program sees its path, and

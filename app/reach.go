@@ -189,8 +189,9 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 		if err != nil {
 			return err
 		}
-		o.Store, o.Tasks, o.Backups = s, once{tasks}, backupsOf(s, fixed(c))
-		o.Vault = &vaultOf{p.useVault(c, s, store.Shared(url), p.resolver(log)), fixed(c), nil}
+		v := p.useVault(c, s, store.Shared(url), p.resolver(log))
+		o.Store, o.Tasks, o.Backups = s, once{tasks}, backupsOf(s, v, fixed(c))
+		o.Vault = &vaultOf{v, fixed(c), nil}
 	default:
 		r, err := p.openToRead(ctx, c, url, log)
 		if fault.Is(err, fault.NotFound) {

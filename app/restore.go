@@ -19,6 +19,7 @@ import (
 
 func (p *program) restoreCommand() *cobra.Command {
 	var replace, plain, yes bool
+	var passphrase string
 	c := &cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the place of the store", Args: exactly("FILE"),
 		Long: `Put a backup in the place of the store, while nothing runs. The backup is copied and
@@ -32,16 +33,17 @@ repeat them, and what was delivered since is delivered again, under its webhook 
 		Example: `  leasehold restore /mnt/usb/leasehold.db
   leasehold restore --replace --yes data/backups/leasehold-3f2a91bc-20261130T020000Z.db`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.restore(c.Context(), args[0], replace, plain, yes)
+			return p.restore(c.Context(), args[0], passphrase, replace, plain, yes)
 		},
 	}
 	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside, and do not refuse")
 	c.Flags().BoolVar(&plain, "plain-copy", false, "take a copy that leasehold backup did not make; what stood only in its log is missing")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask: the box that the backup came from is stopped")
+	c.Flags().StringVar(&passphrase, "passphrase-file", "", "read the passphrase of a backup that was made --with-key from this `file`")
 	return c
 }
 
-func (p *program) restore(ctx context.Context, from string, replace, plain, yes bool) error {
+func (p *program) restore(ctx context.Context, from, passphrase string, replace, plain, yes bool) error {
 	c, err := p.load()
 	if err != nil {
 		return err
@@ -66,9 +68,16 @@ func (p *program) restore(ctx context.Context, from string, replace, plain, yes 
 	if err := makeDataDir(c); err != nil {
 		return err
 	}
+	keyed, err := p.bringKey(ctx, c, found, passphrase)
+	if err != nil {
+		return err
+	}
 	r, err := sqlite.Restore(ctx, from, b.path, sqlite.RestoreOptions{Replace: replace, PlainCopy: plain, ForceNetworkFS: c.Store.ForceNetworkFS})
 	if err != nil {
 		return err //nolint:wrapcheck // it says what was being done
+	}
+	if err := keyed(); err != nil {
+		return err
 	}
 	if r.Plain {
 		p.hint("warning: what stood only in the log of the database that %s was copied from is missing; nobody can tell how much that was", r.Path)

@@ -75,8 +75,8 @@ var (
 // Backer is a store that copies itself while it works. A server's is copied with
 // the server's own tools.
 type Backer interface {
-	// Backup writes a copy to path, which must not exist; see sqlite.Store.Backup.
-	Backup(ctx context.Context, path string) (maintenance.Copied, error)
+	// BackupWithKey writes a copy to path, which must not exist; see sqlite.Store.
+	BackupWithKey(ctx context.Context, path string, locked []byte) (maintenance.Copied, error)
 	// BackupPath is the dated name, in dir, of a backup that is begun now.
 	BackupPath(dir string) string
 	// Rotate keeps a folder of dated backups; see sqlite.Store.Rotate.

@@ -110,7 +110,8 @@ type Copied struct {
 	Bytes   int64
 	At      time.Time // what was committed before is in it
 	Took    time.Duration
-	Through int64 // the newest event in it; 0 = none
+	Through int64  // the newest event in it; 0 = none
+	Master  string // the id of the master key that what is sealed in it needs; "" = nothing is
 }
 
 // Rotation is how a folder is kept full of backups. Every field is needed.

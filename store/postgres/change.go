@@ -74,6 +74,9 @@ var _ record.Tx = (*changing)(nil)
 // Now implements record.Tx.
 func (c *changing) Now() int64 { return c.now }
 
+// Note implements record.Tx. The server tends itself.
+func (c *changing) Note() {}
+
 // Wake implements record.Tx.
 func (c *changing) Wake(what string) { c.wake = what }
 

@@ -47,11 +47,17 @@ var besideSuffixes = []string{"-wal", "-shm", "-journal"}
 // fault.ReadOnly when its folder cannot be written, fault.Corrupt when the
 // database is damaged.
 func (s *Store) Backup(ctx context.Context, path string) (maintenance.Copied, error) {
-	out, err := s.backUp(ctx, path)
+	return s.BackupWithKey(ctx, path, nil)
+}
+
+// BackupWithKey is Backup, with the master key in it, locked by a passphrase; nil =
+// without.
+func (s *Store) BackupWithKey(ctx context.Context, path string, locked []byte) (maintenance.Copied, error) {
+	out, err := s.backUp(ctx, path, locked)
 	return out, failed("back up the store", err)
 }
 
-func (s *Store) backUp(ctx context.Context, path string) (out maintenance.Copied, err error) {
+func (s *Store) backUp(ctx context.Context, path string, locked []byte) (out maintenance.Copied, err error) {
 	if err := s.CheckFiles(); err != nil {
 		return out, err
 	}
@@ -79,7 +85,7 @@ func (s *Store) backUp(ctx context.Context, path string) (out maintenance.Copied
 			err = errors.Join(err, removePart(part))
 		}
 	}()
-	m := mark{CopiedAt: began.UnixMilli(), Node: s.opt.Name, Host: hostname()}
+	m := mark{CopiedAt: began.UnixMilli(), Node: s.opt.Name, Host: hostname(), Locked: locked}
 	if err := errors.Join(s.copyInto(ctx, part, &m), f.Sync(), f.Close()); err != nil {
 		return out, s.copyError(path, err)
 	}
@@ -94,7 +100,7 @@ func (s *Store) backUp(ctx context.Context, path string) (out maintenance.Copied
 		return out, s.copyError(path, err)
 	}
 	removeParts(path) // of those that were killed; the name is taken, so nobody else can finish one
-	out = maintenance.Copied{Path: path, Bytes: info.Size(), At: began, Took: s.opt.Now().Sub(began), Through: m.Through}
+	out = maintenance.Copied{Path: path, Bytes: info.Size(), At: began, Took: s.opt.Now().Sub(began), Through: m.Through, Master: m.Master}
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
 		return out, fault.Errorf(fault.ReadOnly, "sync the folder of %s: %w; the backup may not survive a loss of power", path, err)
 	}

@@ -20,6 +20,7 @@ func (s *Store) change(ctx context.Context, f func(ctx context.Context, tx recor
 }
 
 func (c changing) Now() int64  { return c.w.now }
+func (c changing) Note()       { c.w.note = true }
 func (c changing) Wake(string) { c.w.bump, c.w.wake = true, true }
 
 func (c changing) Exec(_ context.Context, query string, args ...any) (int64, error) {

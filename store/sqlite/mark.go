@@ -23,6 +23,15 @@ const (
 ) STRICT`
 	sqlSetMark = `INSERT INTO backup_mark(id, copied_at, through, node, host, file) VALUES (1, $1, $2, $3, $4, $5)
 ON CONFLICT (id) DO UPDATE SET file = excluded.file`
+	// The master key, locked by a passphrase, of a backup that travels with it. A restored
+	// store has it beside itself and no more inside.
+	sqlKeyTable   = `CREATE TABLE IF NOT EXISTS backup_key (id INTEGER PRIMARY KEY CHECK (id = 1), locked BLOB NOT NULL) STRICT`
+	sqlNoKeyTable = `DROP TABLE IF EXISTS backup_key`
+	sqlSetKey     = `INSERT INTO backup_key(id, locked) VALUES (1, $1)`
+	sqlReadKey    = `SELECT locked FROM backup_key WHERE id = 1`
+	sqlTableThere = `SELECT 1 FROM sqlite_schema WHERE name = $1`
+	sqlMaster     = `SELECT coalesce((SELECT key_id FROM vault WHERE id = 1), '')`
+
 	sqlMarked   = `SELECT 1 FROM sqlite_schema WHERE name = 'backup_mark'`
 	sqlReadMark = `SELECT copied_at, through, node, host, file FROM backup_mark WHERE id = 1`
 	sqlNewest   = `SELECT coalesce(max(seq), 0) FROM event`
@@ -54,17 +63,23 @@ type mark struct {
 	Through    int64
 	Node, Host string
 	File       string
+	Locked     []byte // the master key, locked by a passphrase; nil = it is not in it
+	Master     string // the id of the key that what is sealed needs; filled in by write
 }
 
 // write marks the database in one transaction, and fills in Through. One that is
 // marked already keeps what it says, apart from the file.
 func (m *mark) write(ctx context.Context, db *sql.DB) error {
+	// What is dropped is a key, and leaves nothing behind.
+	if _, err := db.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
+		return err
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	err = tx.QueryRowContext(ctx, sqlNewest).Scan(&m.Through)
-	for _, query := range []string{sqlNoSessions, sqlNoOwners, sqlMarkTable} {
+	for _, query := range []string{sqlNoSessions, sqlNoOwners, sqlMarkTable, sqlNoKeyTable} {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, query)
 		}
@@ -72,10 +87,40 @@ func (m *mark) write(ctx context.Context, db *sql.DB) error {
 	if err == nil {
 		_, err = tx.ExecContext(ctx, sqlSetMark, m.CopiedAt, m.Through, m.Node, m.Host, m.File)
 	}
+	if err == nil && m.Locked != nil {
+		if _, err = tx.ExecContext(ctx, sqlKeyTable); err == nil {
+			_, err = tx.ExecContext(ctx, sqlSetKey, m.Locked)
+		}
+	}
+	if err == nil {
+		err = m.readKey(ctx, tx)
+	}
 	if err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
+}
+
+// readKey reads which master key what is sealed needs, and the locked one that may be
+// there. An older schema knows neither.
+func (m *mark) readKey(ctx context.Context, db queryer) error {
+	for table, read := range map[string]struct {
+		query string
+		into  any
+	}{"vault": {sqlMaster, &m.Master}, "backup_key": {sqlReadKey, &m.Locked}} {
+		var one int
+		err := db.QueryRowContext(ctx, sqlTableThere, table).Scan(&one)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			err = db.QueryRowContext(ctx, read.query).Scan(read.into)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read reads the mark of a database; false: it has none.

@@ -35,6 +35,7 @@ var (
 func TestEveryPlan(t *testing.T) {
 	s := openTest(t, Options{})
 	must(t, s.c.outside(t.Context(), func(w *writer) error { _, err := w.exec(sqlMarkTable); return err }))
+	must(t, s.c.outside(t.Context(), func(w *writer) error { _, err := w.exec(sqlKeyTable); return err }))
 	all, built := statements(t)
 	slices.Sort(built)
 	const whole = "BeginCopy ClearTable CountRows LastRow ReadRows WriteRows" // a copy reads each table once, in the order of its key

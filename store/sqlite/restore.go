@@ -39,6 +39,8 @@ type Backup struct {
 	Host    string    `json:"host,omitempty"`
 	Through int64     `json:"through_seq"` // its newest event; 0 = none
 	Schema  int64     `json:"schema"`
+	Master  string    `json:"master_key,omitempty"` // the id of the key that what is sealed in it needs; "" = nothing is
+	Locked  []byte    `json:"-"`                    // that key, locked by a passphrase; nil = it is not in it
 	Plain   bool      `json:"plain_copy,omitempty"` // it lacks the mark that Backup puts in
 }
 
@@ -316,6 +318,10 @@ func readBackup(ctx context.Context, path string) (b Backup, err error) {
 		b.Plain = false
 		b.At, b.Node, b.Host = time.UnixMilli(found.CopiedAt).UTC(), found.Node, found.Host
 	}
+	if err := found.readKey(ctx, db); err != nil {
+		return b, err
+	}
+	b.Master, b.Locked = found.Master, found.Locked
 	err = db.QueryRowContext(ctx, sqlNewest).Scan(&b.Through)
 	return b, err
 }

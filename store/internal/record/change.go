@@ -16,6 +16,9 @@ type Tx interface {
 	Column(ctx context.Context, query string, args ...any) ([]string, error)
 	// Each calls row for each row of query, with what reads its columns.
 	Each(ctx context.Context, query string, row func(scan func(into ...any) error) error) error
+	// Note makes it a note about what was done, which is no reason to tend the database or
+	// to copy it.
+	Note()
 	// Wake has everybody look, once it is committed. what is the word that other nodes
 	// are told.
 	Wake(what string)

@@ -129,6 +129,7 @@ func (w *Writes) RemoveToken(ctx context.Context, id string) error {
 // TouchToken implements admin.Store.
 func (w *Writes) TouchToken(ctx context.Context, id string) error {
 	err := w.change(ctx, func(ctx context.Context, tx Tx) error {
+		tx.Note()
 		_, err := tx.Exec(ctx, sqlTouchToken, id, tx.Now())
 		return err
 	})
@@ -141,6 +142,7 @@ func (w *Writes) TouchToken(ctx context.Context, id string) error {
 // NoteWrite implements admin.Store.
 func (w *Writes) NoteWrite(ctx context.Context, n admin.WriteNote) error {
 	err := w.change(ctx, func(ctx context.Context, tx Tx) error {
+		tx.Note()
 		if _, err := tx.Exec(ctx, sqlNoteWrite, tx.Now(), n.Caller, n.Method, n.Path, n.Status); err != nil {
 			return err
 		}
