@@ -157,6 +157,32 @@ var mutants = []mutant{
 		pkg: "./store/sqlite", run: storeTests,
 	},
 
+	// Those of nodes that share a store.
+	{
+		name: "a task that is taken although its holder lives", file: "store/internal/record/task.go", old: "   AND (owner IS NULL OR NOT EXISTS (SELECT 1 FROM session s WHERE s.session_id = lease.owner))\n", new: "",
+		pkg: "./store/sqlite", run: storeTests,
+	},
+	{
+		name: "a task's run that is noted by one who lost it", file: "store/internal/record/node.go", old: " WHERE $7 = '' OR EXISTS", new: " WHERE true OR $7 = '' OR EXISTS",
+		pkg: "./store/sqlite", run: storeTests,
+	},
+	{
+		name: "a file that each of the nodes applies", file: "store/internal/record/reconcile.go", old: "seeded = !some", new: "seeded = true || some",
+		pkg: "./store/sqlite", run: storeTests,
+	},
+	{
+		name: "a death that counts for a link that only waited (SQLite)", file: "store/sqlite/lease.go", old: "owner IS NOT NULL AND dialled_at > 0 AND", new: "owner IS NOT NULL AND",
+		pkg: "./store/sqlite", run: storeTests,
+	},
+	{
+		name: "a death that counts for a link that had lasted (Postgres)", file: "store/postgres/lease.go", old: "c.since <= leasehold_now() - $3", new: "c.since <= 0 * $3",
+		pkg: "./store/postgres", run: storeTests,
+	},
+	{
+		name: "a lost database that is begun anew (Postgres)", file: "store/postgres/own.go", old: "err != nil || id.SharedKey == \"\" {", new: "err != nil || true {",
+		pkg: "./store/postgres", run: "TestOwnDatabase",
+	},
+
 	// Those of Postgres.
 	{
 		name: "an accept that does not lock its lease (Postgres)", file: "store/postgres/accept.go", old: " FOR SHARE OF l),", new: "),",
