@@ -113,8 +113,9 @@ type Lease struct {
 
 // Connect is the table [connect].
 type Connect struct {
-	// PerTypeRate is how many dials per second are begun for each channel type.
-	// Default 50: a thousand are back in twenty seconds.
+	// PerTypeRate is how many dials per second are begun for each channel type; one
+	// that makes no connection, heartbeat, does not wait for it. Default 50: a
+	// thousand are back in twenty seconds.
 	PerTypeRate float64 `toml:"per_type_rate" default:"50" positive:"true" max:"10000"`
 	// InFlight is how many dials, of all types, may be unanswered at once.
 	// Default 64.

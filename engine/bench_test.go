@@ -41,27 +41,52 @@ type fullCore struct {
 
 func newFullCore(b *testing.B) *fullCore {
 	b.Helper()
-	f := &fullCore{snap: Snapshot{Version: 1}, lease: map[string]int{}, Core: newCore(coreOptions{
-		instance: "bench", sole: true, timing: DefaultTiming(), rate: 1e6, inFlight: benchUnits,
-		known: func(string) bool { return true }, rand: rand.New(rand.NewPCG(1, 2)),
-	})}
-	for i := range benchUnits {
-		id := fmt.Sprintf("installation-%05d", i)
-		f.snap.Installations = append(f.snap.Installations, Installation{ID: id, Type: "websocket", Enabled: true, Fingerprint: "f", Config: []byte("{}")})
-		f.lease[id] = len(f.snap.Leases)
-		f.snap.Leases = append(f.snap.Leases, Lease{ID: id})
-	}
-	for f.live < benchUnits {
-		f.step(b, inTick{})
-		f.now = max(f.now+1, min(f.Next(), f.now.Add(time.Second)))
-	}
+	f := coreOf("websocket", coreOptions{rate: 1e6, inFlight: benchUnits})
+	f.connect(b)
 	f.now = f.now.Add(2 * StableAfter)
 	f.step(b, inTick{}) // every term is stable now
 	return f
 }
 
+// coreOf is a Core of as many installations of one type, none of which it has yet.
+func coreOf(kind string, o coreOptions) *fullCore {
+	o.instance, o.sole, o.timing, o.rand = "bench", true, DefaultTiming(), rand.New(rand.NewPCG(1, 2))
+	o.known = func(string) bool { return true }
+	f := &fullCore{snap: Snapshot{Version: 1}, lease: map[string]int{}, Core: newCore(o)}
+	for i := range benchUnits {
+		id := fmt.Sprintf("installation-%05d", i)
+		f.snap.Installations = append(f.snap.Installations, Installation{ID: id, Type: kind, Enabled: true, Fingerprint: "f", Config: []byte("{}")})
+		f.lease[id] = len(f.snap.Leases)
+		f.snap.Leases = append(f.snap.Leases, Lease{ID: id})
+	}
+	return f
+}
+
+// connect goes on in time until every installation is connected.
+func (f *fullCore) connect(b testing.TB) {
+	b.Helper()
+	for f.live < benchUnits {
+		f.step(b, inTick{})
+		f.now = max(f.now+1, min(f.Next(), f.now.Add(time.Second)))
+	}
+}
+
+func TestWhatDialsNothingWaitsForNoDial(t *testing.T) {
+	limits := coreOptions{rate: 50, inFlight: 64, offline: func(kind string) bool { return kind == "heartbeat" }}
+	beats := coreOf("heartbeat", limits)
+	beats.connect(t)
+	if took := beats.now.Sub(0); took > time.Second {
+		t.Errorf("got %d that make no connection up after %v, want them at once", benchUnits, took)
+	}
+	dials := coreOf("websocket", limits)
+	dials.connect(t)
+	if took, least := dials.now.Sub(0), (benchUnits-burst)/50*time.Second; took < least {
+		t.Errorf("got %d connected after %v, want no less than %v", benchUnits, took, least)
+	}
+}
+
 // step takes an input and answers what is asked, as a store and platforms would.
-func (f *fullCore) step(b *testing.B, in Input) {
+func (f *fullCore) step(b testing.TB, in Input) {
 	for inputs := []Input{in}; len(inputs) > 0; inputs = inputs[1:] {
 		for _, a := range f.Step(f.now, inputs[0]) {
 			switch a := a.(type) {
@@ -90,7 +115,7 @@ func (f *fullCore) step(b *testing.B, in Input) {
 }
 
 // tick is the time of one list, and its answer. wanted is how many actions follow.
-func (f *fullCore) tick(b *testing.B, snap Snapshot, wanted int) {
+func (f *fullCore) tick(b testing.TB, snap Snapshot, wanted int) {
 	f.now = f.list.at
 	asked := false
 	for _, a := range f.Step(f.now, inTick{}) {

@@ -22,6 +22,7 @@ type coreOptions struct {
 	inFlight int           // dials at once, all types
 	handOver time.Duration // that a node takes at most to hand over what it has; 0 = none
 	known    func(channelType string) bool
+	offline  func(channelType string) bool // it dials nothing; nil = none is
 	rand     *rand.Rand
 }
 

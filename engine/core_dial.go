@@ -20,6 +20,7 @@ type typeDials struct {
 	second []successor // wait for an overlapping socket; they go first
 	tokens float64
 	at     Instant // tokens were counted at
+	free   bool    // it dials nothing, and waits for no token
 }
 
 type successor struct {
@@ -33,13 +34,15 @@ const burst = 10
 func (c *Core) typeOf(u *unit) *typeDials {
 	t := c.dials.types[u.row.Type]
 	if t == nil {
-		t = &typeDials{tokens: burst, at: c.now}
+		t = &typeDials{tokens: burst, at: c.now, free: c.offline(u)}
 		c.dials.types[u.row.Type] = t
 		i, _ := slices.BinarySearch(c.dials.names, u.row.Type)
 		c.dials.names = slices.Insert(c.dials.names, i, u.row.Type)
 	}
 	return t
 }
+
+func (c *Core) offline(u *unit) bool { return c.o.offline != nil && c.o.offline(u.row.Type) }
 
 func (c *Core) enqueue(u *unit) {
 	u.queued = true
@@ -54,6 +57,9 @@ func (c *Core) wantSuccessor(u *unit) {
 
 // token takes a dial from the type's bucket, or notes when there will be one.
 func (c *Core) token(t *typeDials) bool {
+	if t.free {
+		return true
+	}
 	if t.tokens >= 1 {
 		t.tokens--
 		return true

@@ -27,7 +27,7 @@ const (
 // leaving reports whether the node is to hold nothing.
 func (c *Core) leaving() bool { return c.draining || c.drained }
 
-// leaves reports whether a unit's turn has come: at once for what is not connected.
+// leaves reports whether a unit's turn has come: at once for what has no connection.
 func (c *Core) leaves(u *unit) bool {
 	return c.leaving() && (!c.parting.on || u.parted || u.term == nil || u.term.phase != live)
 }
@@ -44,7 +44,7 @@ func (c *Core) leave() {
 	}
 	c.parting = parting{on: true, at: c.now, counted: c.now, types: map[string]*partingType{}}
 	c.each(func(u *unit) {
-		if u.parted = false; u.term == nil || u.term.phase != live {
+		if u.parted = c.offline(u); u.parted || u.term == nil || u.term.phase != live {
 			return
 		}
 		t := c.parting.types[u.row.Type]

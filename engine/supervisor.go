@@ -52,6 +52,7 @@ func New(store Store, types *channel.Types, holder Holder, o Options) (*Supervis
 		rate: o.Connect.PerTypeRate, inFlight: o.Connect.InFlight, rand: o.Rand,
 		handOver: o.DrainTimeout * 3 / 4, // the rest is for goodbyes
 		known:    func(name string) bool { _, ok := types.Lookup(name); return ok },
+		offline:  func(name string) bool { spec, ok := types.Lookup(name); return ok && spec.Offline },
 	})
 	s.statuses.wake = make(chan struct{}, 1)
 	s.fence.fire = s.killAll

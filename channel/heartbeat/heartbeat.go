@@ -23,6 +23,7 @@ import (
 var Spec = channel.Define(channel.Definition[Config]{
 	Name:    "heartbeat",
 	Summary: "A canary that emits an event every interval and needs no network.",
+	Offline: true,
 	Default: func() Config { return Config{Every: channel.Duration(time.Minute)} },
 	New:     newCanary,
 })
