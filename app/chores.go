@@ -18,6 +18,7 @@ import (
 // chores are the maintenance tasks, each a loop of its own. What a cycle goes by it
 // takes from the config of that moment. n is the node that runs; nil = nothing does.
 func chores(current func() *config.Config, s store.Store, n *node, log *slog.Logger) (*loop.Group, error) {
+	self := &audit{store: s, log: log}
 	tasks := []*chore{
 		{name: "sweeper", once: true, every: func(c *config.Config) time.Duration { return c.Tasks.Sweeper.Every.Std() }, do: func(ctx context.Context) (string, error) {
 			if n != nil && n.clockHeld() != "" {
@@ -30,7 +31,7 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 			tended, err := s.Upkeep(ctx)
 			return tendedWords(tended), err
 		}},
-		{name: "self-audit", once: true, every: func(c *config.Config) time.Duration { return c.Tasks.SelfAudit.Every.Std() }, do: (&audit{store: s, log: log}).run},
+		{name: "self-audit", once: true, every: func(c *config.Config) time.Duration { return c.Tasks.SelfAudit.Every.Std() }, do: self.run},
 		{name: pingTask, every: func(*config.Config) time.Duration { return pingEvery }, do: n.ping},
 	}
 	if b, ok := s.(store.Backer); ok || s == nil {
@@ -38,7 +39,7 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 	}
 	if n != nil {
 		tasks = append(tasks, n.reloader.chores()...)
-		n.chores = tasks
+		n.chores, n.audit = tasks, self
 	}
 	var all []loop.Task
 	for _, t := range tasks {
@@ -133,32 +134,4 @@ func tendedWords(t maintenance.Tended) string {
 		return "checked the whole file"
 	}
 	return ""
-}
-
-// audit goes on where its last cycle ended.
-type audit struct {
-	store store.Store
-	log   *slog.Logger
-	since int64
-}
-
-// run looks at what was accepted since the last cycle. A violation is a mistake of
-// ours that a fence should have made impossible: it is told at once, in full.
-func (a *audit) run(ctx context.Context) (string, error) {
-	var violations int
-	for more := true; more; {
-		seen, err := a.store.Audit(ctx, a.since)
-		if err != nil {
-			return "", err
-		}
-		for _, v := range seen.Violations {
-			a.log.ErrorContext(ctx, "self-audit violation", "lease", v.Lease, "seq", v.Seq, "epoch", v.Epoch, "before", v.Before)
-		}
-		violations += len(seen.Violations)
-		a.since, more = seen.Through, seen.More
-	}
-	if violations > 0 {
-		return "", fmt.Errorf("%d events stand behind a later epoch of their lease; please report it with the log", violations)
-	}
-	return "", nil
 }

@@ -31,6 +31,7 @@ type node struct {
 	router         *router
 	reloader       *reloader
 	chores         []*chore
+	audit          *audit
 	tasks          *loop.Group // that run them
 	supervisor     *engine.Supervisor
 	log            *slog.Logger
