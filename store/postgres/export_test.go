@@ -16,3 +16,9 @@ func FailNext(s *Store, persisted bool) {
 	}
 	s.hook.Store(&hook)
 }
+
+// Queued is how many callers' parts wait for the committer of a lease.
+func Queued(s *Store, lease string) int { return len(s.writer(lease).queue) }
+
+// SameWriter reports whether two leases have the same committer.
+func SameWriter(s *Store, a, b string) bool { return s.writer(a) == s.writer(b) }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"leasehold/delivery"
 	"leasehold/engine"
 )
 
@@ -76,6 +77,14 @@ func (r *runner) fence(t *testing.T) {
 			w.Errorf("got %v, want ErrFenced", err)
 		}
 		want(w, "events", len(w.stored(s, "i")), 1)
+		seq := w.pending(s, "i")[0].Seq
+		if err := w.mark(s, delivered(term, seq)); !errors.Is(err, delivery.ErrMarkFenced) {
+			w.Errorf("a mark: got %v, want ErrMarkFenced", err)
+		}
+		if _, _, err := s.BeginTerm(w.ctx, term, "bot"); !errors.Is(err, engine.ErrFenced) {
+			w.Errorf("the beginning of a term: got %v, want ErrFenced", err)
+		}
+		want(w, "deliveries that wait", len(w.pending(s, "i")), 1)
 	})
 
 	r.promise(t, "a draining session still stores what it hears", func(w *world) {

@@ -188,6 +188,9 @@ func (c *client) accept(parent context.Context, g *grant) {
 	ctx, cancel := c.impatient(parent)
 	defer cancel()
 	term := c.term(g)
+	if c.rng.IntN(6) == 0 && term.Run > 0 {
+		term.Run-- // said late, by the term before
+	}
 	in := about(accept, g)
 	in.run, in.event = term.Run, c.newEvent()
 	id := strconv.Itoa(in.event)
