@@ -88,7 +88,7 @@ soak: ## kill the program KILLS (200) times under load, BROKER_KILLS (25) with i
 	LEASEHOLD_ANSWER_KILLS=$(ANSWER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestAnswersKilled$$' ./internal/evidence/
 	LEASEHOLD_HISTORIES=$(HISTORIES) LEASEHOLD_TRIAL=$(TRIAL) CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '^(TestHistories|TestTrial)$$' ./store/sqlite ./store/postgres
 
-bench: ## measure what it costs, beside what it could cost; ten minutes (Linux, Mosquitto)
+bench: ## measure what it costs, beside what it could cost; a quarter of an hour (Linux, Mosquitto, PostgreSQL)
 	CGO_ENABLED=0 $(GO) run ./internal/bench $(BENCHFLAGS)
 
 ci: ## all that a change must pass; .ci/run

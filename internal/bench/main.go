@@ -59,6 +59,7 @@ func measurements() []measurement {
 		{"accept", acceptRows},
 		{"through", throughRows},
 		{"tick", tickRows},
+		{"postgres rest", postgresRows},
 		{"mqtt rest", mqttRestRows},
 		{"mqtt through", mqttThroughRows},
 	}
