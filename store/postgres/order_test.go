@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,7 +145,10 @@ func (o *order) waits() {
 func (o *order) half() {
 	o.Helper()
 	middle := o.terms[2].Installation
-	pgtest.Eventually(o, "what waits for the one in the middle", func() bool { return !slices.Contains(o.locked(), o.first.Installation) && len(o.locked()) > 1 })
+	pgtest.Eventually(o, "what waits for the one in the middle", func() bool {
+		ids := o.locked()
+		return !slices.Contains(ids, o.first.Installation) && len(ids) > 1
+	})
 	o.waits()
 	if got, want := o.locked(), []string{o.terms[0].Installation, o.terms[1].Installation, middle}; !slices.Equal(got, want) {
 		o.Errorf("locked while it waits for %s: got %v, want %v", middle, got, want)
@@ -152,14 +156,10 @@ func (o *order) half() {
 }
 
 // locked are the leases that somebody has.
-func (o *order) locked() (ids []string) {
+func (o *order) locked() []string {
 	o.Helper()
-	for _, term := range append([]channel.Term{o.first}, o.terms...) {
-		var n int
-		pgtest.Get(o, o.url, "SELECT count(*) FROM (SELECT 1 FROM lease WHERE id = '"+term.Installation+"' FOR NO KEY UPDATE SKIP LOCKED) free", &n)
-		if n == 0 {
-			ids = append(ids, term.Installation)
-		}
-	}
-	return ids
+	var ids string
+	pgtest.Get(o, o.url, `SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM lease
+ WHERE id NOT IN (SELECT id FROM (SELECT id FROM lease FOR NO KEY UPDATE SKIP LOCKED) free)`, &ids)
+	return strings.Fields(ids)
 }
