@@ -84,7 +84,7 @@ soak: ## kill the program KILLS (200) times under load, BROKER_KILLS (25) with i
 	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/
 	LEASEHOLD_BROKER_KILLS=$(BROKER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestBrokerKilled$$' ./internal/evidence/
 	LEASEHOLD_CLUSTER_SECONDS=$(CLUSTER_SECONDS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestCluster$$' ./internal/evidence/
-	LEASEHOLD_HANDOVER=$(HANDOVER) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestHandOver$$' ./internal/evidence/
+	LEASEHOLD_HANDOVER=$(HANDOVER) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^(TestHandOver|TestOneBoxKilled)$$' ./internal/evidence/
 	LEASEHOLD_ANSWER_KILLS=$(ANSWER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestAnswersKilled$$' ./internal/evidence/
 	LEASEHOLD_HISTORIES=$(HISTORIES) LEASEHOLD_TRIAL=$(TRIAL) CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '^(TestHistories|TestTrial)$$' ./store/sqlite ./store/postgres
 

@@ -86,6 +86,45 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
+// TestOneBoxKilled measures what TestKilled judges of a few: when the platform sees the
+// installations of a box again whose only process was killed.
+func TestOneBoxKilled(t *testing.T) {
+	text := os.Getenv(handoverEnv)
+	if text == "" {
+		text = "20"
+	}
+	bots, err := strconv.Atoi(text)
+	must(t, err)
+	t.Run("every connection of a box is back after a kill, at the rate of the dials", func(t *testing.T) {
+		w := newWorld(t, "", bots)
+		p := w.start()
+		all := func() {
+			await(t, 5*time.Minute, func() (string, bool) {
+				n := w.platform.Live("")
+				return fmt.Sprintf("got %d connections, want %d", n, bots), n == bots
+			})
+		}
+		all()
+		w.say(1)
+		w.arrived(time.Minute)
+		p.kill()
+		p = w.start()
+		all()
+		var since []time.Duration
+		for _, bot := range w.bots {
+			dials := w.platform.Connections(bot)
+			want(t, "connections of "+bot, len(dials), 2)
+			since = append(since, dials[len(dials)-1].Opened.Sub(p.began))
+		}
+		p.stop()
+		w.judge()
+		t.Logf("%d installations; the first is back %v after the start of the process, all of them: %s", bots, slices.Min(since).Round(time.Millisecond), spread(since))
+		if d := slices.Min(since); d > takeoverWithin && os.Getenv(handoverEnv) != "" {
+			t.Errorf("got the first connection after %v, want less than %v", d, takeoverWithin)
+		}
+	})
+}
+
 // balanced is a cluster whose three nodes have a third each, with the timing that the
 // config has when it says nothing.
 func balanced(t *testing.T, bots int) *cluster {
