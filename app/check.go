@@ -94,7 +94,7 @@ func (p *program) check(ctx context.Context, c *config.Config) (report, error) {
 	if err := p.lookIntoVault(ctx, c, resolve); err != nil {
 		return r, err
 	}
-	r.Warnings, r.Restart = append(p.unresolved(c, resolve), circleWarnings(c)...), p.awaited(ctx, c)
+	r.Warnings, r.Restart = slices.Concat(p.unresolved(c, resolve), circleWarnings(c), shownSecrets(c)), p.awaited(ctx, c)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
 		return r, err

@@ -24,6 +24,9 @@ func configFaults(err error) (all []finding) {
 
 // checkConfig looks at what the files say beyond their form, as a start would.
 func (p *program) checkConfig(ctx context.Context, x *patient) []finding {
+	if err := p.lookIntoVault(ctx, x.config, x.resolve); err != nil {
+		return configFaults(err)
+	}
 	if err := errors.Join(unbuilt(ctx, x.config, x.types, x.resolve), p.startable(x.config, x.resolve)); err != nil {
 		return configFaults(err)
 	}

@@ -107,3 +107,24 @@ func cmdPort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Setenv("PORT", port)
 }
+
+// cmdHidden searches files for the secret that a file holds: all of its text, its last
+// word, and what follows a prefix that says what it is.
+func cmdHidden(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: hidden file path…")
+	}
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	text := strings.TrimSpace(string(b))
+	word := text[strings.LastIndexByte(text, ' ')+1:]
+	forms := []string{text, word}
+	for prefix, parts := range map[string]int{"whsec_": 2, "lhmk_": 2, "lht_": 3} {
+		if strings.HasPrefix(word, prefix) {
+			forms = append(forms, strings.SplitN(word, "_", parts)[parts-1])
+		}
+	}
+	for _, form := range forms {
+		cmdFinds(ts, !neg, append([]string{form}, args[1:]...))
+	}
+}

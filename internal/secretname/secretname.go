@@ -98,3 +98,30 @@ func InURL(text string) bool {
 	m := authority.FindStringSubmatch(strings.TrimSpace(text))
 	return m != nil && placeholder.ReplaceAllString(m[1], "") != ""
 }
+
+// queryWords are names of parameters that carry credentials, beside those of headers.
+var queryWords = []string{"key", "auth", "sig", "signature", "ticket", "pass", "code"}
+
+var anyURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// InQuery finds the first parameter in the query of a URL that holds a literal secret,
+// by its name or by what the value says of itself. It is a weaker guess than the
+// others: a program may call anything a key. A value from a placeholder is none.
+func InQuery(text string) (name string, found bool) {
+	text = strings.TrimSpace(text)
+	_, query, has := strings.Cut(text, "?")
+	if !has || !anyURL.MatchString(text) {
+		return "", false
+	}
+	query, _, _ = strings.Cut(query, "#")
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if placeholder.ReplaceAllString(value, "") == "" {
+			continue
+		}
+		if carries(name) || slices.Contains(queryWords, strings.ToLower(name)) || announced.MatchString(value) {
+			return name, true
+		}
+	}
+	return "", false
+}

@@ -75,3 +75,23 @@ func TestInArguments(t *testing.T) {
 		}
 	}
 }
+
+func TestInQuery(t *testing.T) {
+	for text, want := range map[string]string{
+		"wss://h/p?token=hunter2":                "token",
+		"https://h/p?a=1&Access_Token=hunter2#x": "Access_Token",
+		"https://h/p?key=hunter2":                "key",
+		"https://h/p?bot=xoxb-1-2-abc":           "bot",
+		"https://h/p?token={{token}}x":           "token",
+		"https://h/p?token={{token}}":            "",
+		"https://h/p?token=":                     "",
+		"https://h/p?page=2&monkey=1":            "",
+		"https://h/token=hunter2":                "",
+		"what is ?token=hunter2":                 "",
+		"https://h/p#?token":                     "",
+	} {
+		if got, found := secretname.InQuery(text); got != want || found != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", text, got, found, want)
+		}
+	}
+}
