@@ -33,6 +33,8 @@ type Input struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 	Targets []string          `json:"targets,omitzero"` // empty = nowhere
 	Enabled *bool             `json:"enabled,omitempty"`
+	// Interactions is Defer, when left out, or Sync.
+	Interactions string `json:"interactions,omitempty"`
 }
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -153,7 +155,10 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	}
 	i := Installation{
 		ID: id, Type: in.Type, Via: in.Via, Config: in.Config, Labels: in.Labels, Targets: in.Targets,
-		Enabled: in.Enabled == nil || *in.Enabled, Source: SourceAPI,
+		Enabled: in.Enabled == nil || *in.Enabled, Source: SourceAPI, Interactions: in.Interactions,
+	}
+	if !slices.Contains([]string{"", Defer, Sync}, in.Interactions) {
+		return fault.Errorf(fault.Invalid, "interactions: must be defer or sync (got %q)", in.Interactions)
 	}
 	if len(i.Config) == 0 {
 		i.Config = json.RawMessage("{}")

@@ -9,18 +9,26 @@ import (
 	"leasehold/internal/apitoken"
 )
 
+// Who answers a pressed button or a slash command.
+const (
+	Defer = "defer" // we do, at once: that somebody works on it
+	Sync  = "sync"  // the program, if it does so in time
+)
+
 // Installation is an installation as people see it: the row, and what the holder
 // of its lease last said of its link.
 type Installation struct {
-	ID       string            `json:"id"`
-	Type     string            `json:"type"`
-	Via      string            `json:"via,omitempty"`
-	Config   json.RawMessage   `json:"config,omitempty"` // secrets by reference only
-	Labels   map[string]string `json:"labels,omitempty"`
-	Targets  []string          `json:"targets,omitzero"` // nil = the default ones; empty = nowhere
-	Enabled  bool              `json:"enabled"`
-	Source   string            `json:"source"` // file: the config file owns it; api
-	Revision int64             `json:"revision"`
+	ID      string            `json:"id"`
+	Type    string            `json:"type"`
+	Via     string            `json:"via,omitempty"`
+	Config  json.RawMessage   `json:"config,omitempty"` // secrets by reference only
+	Labels  map[string]string `json:"labels,omitempty"`
+	Targets []string          `json:"targets,omitzero"` // nil = the default ones; empty = nowhere
+	Enabled bool              `json:"enabled"`
+	// Interactions is Defer or Sync; "" = Defer.
+	Interactions string `json:"interactions,omitempty"`
+	Source       string `json:"source"` // file: the config file owns it; api
+	Revision     int64  `json:"revision"`
 
 	Fingerprint string `json:"-"`
 	Identity    string `json:"-"`

@@ -178,7 +178,7 @@ func inputOf(i config.Installation) admin.Input {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	return admin.Input{Type: i.Type, Via: i.Via, Config: raw, Labels: i.Labels, Targets: i.Targets, Enabled: &i.Enabled}
+	return admin.Input{Type: i.Type, Via: i.Via, Config: raw, Labels: i.Labels, Targets: i.Targets, Enabled: &i.Enabled, Interactions: i.Interactions}
 }
 
 // everyInstallation are all pages of a list; see admin.Client.Installations.

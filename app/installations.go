@@ -98,7 +98,7 @@ func (p *program) installation(v admin.View, err error) error {
 		"attempts", count(v.Status.Attempts), "next attempt", stamp(v.Status.NextAttempt),
 		"last connected", stamp(v.Status.LastReady), "last event", stamp(v.Status.LastEvent),
 		"waiting", strconv.FormatInt(v.Backlog, 10), "oldest waits since", stamp(v.OldestPending), "held by", v.Node,
-		"enabled", yesNo(v.Enabled), "targets", targetsLine(v.Targets), "labels", pairs(v.Labels),
+		"enabled", yesNo(v.Enabled), "targets", targetsLine(v.Targets), "labels", pairs(v.Labels), "interactions", v.Interactions,
 		"source", source, "revision", strconv.FormatInt(v.Revision, 10), "config", string(v.Config),
 	)
 	return nil
@@ -116,6 +116,7 @@ func targetsLine(names []string) string {
 type putFlags struct {
 	file, kind, via, config string
 	labels, targets         []string
+	interactions            string
 	disabled, nowhere       bool
 	revision                int64
 }
@@ -147,9 +148,10 @@ written as references: {"env":"NAME"}, {"file":"PATH"}, {"credential":"NAME"} or
 	flags.StringArrayVar(&f.labels, "label", nil, "a label, `name=value`; may be repeated")
 	flags.BoolVar(&f.nowhere, "nowhere", false, "store its events and deliver them to no target")
 	flags.StringArrayVar(&f.targets, "target", nil, "a target `name` for its events; may be repeated")
+	flags.StringVar(&f.interactions, "interactions", "", "who answers a button: defer (we do, at once) or sync (the program)")
 	flags.BoolVar(&f.disabled, "disabled", false, "do not connect it yet")
 	flags.Int64Var(&f.revision, "revision", 0, "replace the one of this revision `number`")
-	for _, other := range []string{"type", "via", "config-json", "label", "target", "nowhere", "disabled"} {
+	for _, other := range []string{"type", "via", "config-json", "label", "target", "nowhere", "disabled", "interactions"} {
 		c.MarkFlagsMutuallyExclusive("file", other)
 	}
 	c.MarkFlagsMutuallyExclusive("target", "nowhere")
@@ -163,7 +165,7 @@ func (p *program) input(f putFlags) (in admin.Input, err error) {
 	if f.kind == "" {
 		return in, usage("name a channel type with --type, or a file with --file; see leasehold types list")
 	}
-	in = admin.Input{Type: f.kind, Via: f.via, Targets: f.targets}
+	in = admin.Input{Type: f.kind, Via: f.via, Targets: f.targets, Interactions: f.interactions}
 	if f.nowhere {
 		in.Targets = []string{}
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ func wanted(c *config.Config, types *channel.Types, key []byte) (rows []admin.In
 	var faults config.Faults
 	for _, i := range c.Installations {
 		row := admin.Installation{
-			ID: i.ID, Type: i.Type, Via: i.Via, Config: i.Config, Labels: i.Labels, Targets: i.Targets, Enabled: i.Enabled, Source: admin.SourceFile,
+			ID: i.ID, Type: i.Type, Via: i.Via, Config: i.Config, Labels: i.Labels, Targets: i.Targets, Enabled: i.Enabled, Source: admin.SourceFile, Interactions: i.Interactions,
 		}
 		if err := admin.Seal(types, key, &row); err != nil {
 			unready[i.ID] = err
@@ -103,7 +104,7 @@ func same(a, b admin.Installation) bool {
 		if len(i.Labels) == 0 {
 			i.Labels = nil
 		}
-		b, _ := json.Marshal([]any{i.Type, i.Via, config, i.Labels, i.Targets, i.Enabled, i.Fingerprint}) // it came from JSON
+		b, _ := json.Marshal([]any{i.Type, i.Via, config, i.Labels, i.Targets, i.Enabled, i.Fingerprint, cmp.Or(i.Interactions, admin.Defer)}) // it came from JSON
 		return string(b)
 	}
 	return text(a) == text(b)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +52,8 @@ func TestMain(m *testing.M) {
 //	signal NAME N             send a signal to the Nth program in the background
 //	platform                  a fake platform at $PLATFORM; with token=T it wants that token
 //	push BOT N · cut BOT · acked BOT N
+//	press BOT                 a button of a bot's is pressed
+//	answered BOT REGEXP       wait until the platform has such an answer to one
 //	program [:PORT]           a program that takes webhooks at $PROGRAM
 //	answer STATUS             what it answers from now on
 //	pinged REGEXP             the last call of $PING, its method, path and body, matches
@@ -85,7 +88,7 @@ func params() testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "cut": cmdCut, "acked": cmdAcked,
+			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "press": cmdPress, "answered": cmdAnswered, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
 			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
 		},
@@ -274,6 +277,19 @@ func cmdPush(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	of(ts).platform.Push(args[0], n)
+}
+
+func cmdPress(ts *testscript.TestScript, _ bool, args []string) {
+	of(ts).platform.PushFrame(args[0], "press-1", []byte(`{"type":"action","id":"press-1"}`))
+}
+
+func cmdAnswered(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile(args[1])
+	await(ts, func() (string, bool) {
+		got, err := json.Marshal(of(ts).platform.Answers(args[0]))
+		ts.Check(err)
+		return fmt.Sprintf("answers: got %s, want %s", got, want), want.Match(got)
+	})
 }
 
 func cmdCut(ts *testscript.TestScript, _ bool, args []string) { of(ts).platform.Cut(args[0]) }

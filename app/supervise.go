@@ -85,7 +85,7 @@ func (p *program) dispatcher(c *config.Config, n *node, types *channel.Types, ro
 	d, err := delivery.New(n.store, p.withKeys(targetsOf(c, n.poster(), resolve)), delivery.Options{
 		Clock: n.believed(), Observer: observer,
 		Node: delivery.Node{Name: c.Node.Name, Labels: c.Node.Labels}, Agent: "leasehold/" + buildVersion().Version, Log: log,
-		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Describe: routes.describe,
+		Total: c.Delivery.Concurrency, Default: c.Delivery.Targets, Route: routes.of, Asks: routes.asks, Describe: routes.describe,
 		Breaker: n.loops, Programs: p.programs, Environ: p.Env, Replied: n.mailer.Wake,
 		Can: func(channelType string) (channel.Capabilities, bool) {
 			spec, known := types.Lookup(channelType)
@@ -143,6 +143,7 @@ type route struct {
 	targets []string
 	typ     string
 	labels  map[string]string
+	sync    bool // its interactions wait for the program
 }
 
 // routeWithin bounds the reading of a table: an event waits for it.
@@ -157,6 +158,9 @@ func (r *routes) describe(installation string) (string, map[string]string) {
 	to := r.route(installation)
 	return to.typ, to.labels
 }
+
+// asks reports whether the program answers the interactions of an installation itself.
+func (r *routes) asks(installation string) bool { return r.route(installation).sync }
 
 func (r *routes) route(installation string) route {
 	r.mu.Lock()
@@ -185,7 +189,7 @@ func (r *routes) read() {
 	}
 	r.table = make(map[string]route, len(all))
 	for _, i := range all {
-		r.table[i.ID] = route{targets: i.Targets, typ: i.Type, labels: i.Labels}
+		r.table[i.ID] = route{targets: i.Targets, typ: i.Type, labels: i.Labels, sync: i.Interactions == admin.Sync}
 	}
 }
 

@@ -76,9 +76,10 @@ func (l *Link) Cursor() []byte { return l.b.Cursor() }
 // outcome is unknown.
 func (l *Link) Accept(ctx context.Context, b Batch) error { return l.b.Accept(ctx, b) }
 
-// Ask hands an interaction to the user's program and waits up to 2.5 s for its
-// own answer; false: answer "working" and let the reply come later. Never call
-// it on the reader's goroutine.
+// Ask waits up to 2.5 s for the user's program's own answer to an interaction, which
+// it gives when the event is delivered to it; false: answer "working" and let the
+// reply come later. It does not accept the event: call it beside that, in a goroutine
+// of its own that began before, never on the reader's.
 func (l *Link) Ask(ctx context.Context, e Event) (json.RawMessage, bool) { return l.b.Ask(ctx, e) }
 
 // Ready says that the platform said we are connected: a hello, a READY, a

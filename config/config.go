@@ -148,8 +148,10 @@ type Installation struct {
 	Labels map[string]string `toml:"labels"`
 	// Targets names where its events go; [] is nowhere. Default: delivery.targets.
 	Targets []string `toml:"targets"`
-	// Interactions says who answers a button or a slash command.
-	Interactions string `toml:"interactions" later:"true"`
+	// Interactions says who answers a button or a slash command, where the type has any:
+	// "defer" is us, at once, that it is worked on; "sync" is the program, with
+	// {"ack": …} within 2.5 s, else us. Default defer.
+	Interactions string `toml:"interactions" default:"defer" oneof:"defer sync"`
 	// Config is the table [installation.config]: the type's own keys as JSON,
 	// keys sorted, secrets still references ({"env":"X"}, files absolute).
 	// Default: {}.

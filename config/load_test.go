@@ -91,10 +91,10 @@ via = "acme"
 			{"target log", c.Targets[1].Events, []string{"*"}},
 			{"delivery.targets", c.Delivery.Targets, []string{"app", "log"}},
 			{"installation acme", c.Installations[0], Installation{
-				ID: "acme", Type: "bare", Targets: []string{}, Config: json.RawMessage("{}"), Pos: Pos{dir + "/leasehold.toml", 29, 3},
+				ID: "acme", Type: "bare", Interactions: "defer", Targets: []string{}, Config: json.RawMessage("{}"), Pos: Pos{dir + "/leasehold.toml", 29, 3},
 			}},
 			{"installation rider", c.Installations[1], Installation{
-				ID: "rider", Type: "bare", Via: "acme", Enabled: true, Config: json.RawMessage("{}"), Pos: Pos{dir + "/leasehold.toml", 34, 3},
+				ID: "rider", Type: "bare", Interactions: "defer", Via: "acme", Enabled: true, Config: json.RawMessage("{}"), Pos: Pos{dir + "/leasehold.toml", 34, 3},
 			}},
 			{"files", c.Files, []string{dir + "/leasehold.toml"}},
 			{"uses", c.Uses, []Use{
@@ -518,7 +518,7 @@ func TestValidateOfCode(t *testing.T) {
 	c.Lease.TTL = Duration(-5e9)
 	c.Delivery.Targets = []string{"none"}
 	c.Targets = []Target{{Name: "a", Type: "log", URL: "http://h", Timeout: -5e9, MaxAge: 1, MaxAttempts: 1, Order: "none", Concurrency: 1, OnFailure: "hold", Batch: 1}}
-	c.Installations = []Installation{{ID: "x", Type: "t"}, {ID: "x", Type: "t"}, {}}
+	c.Installations = []Installation{{ID: "x", Type: "t", Interactions: "defer"}, {ID: "x", Type: "t", Interactions: "defer"}, {Interactions: "defer"}}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("got no fault, want several")

@@ -38,6 +38,9 @@ type Options struct {
 	// Can tells what a channel type can do beside hearing, for what programs answer
 	// events of it with; false: there is no such type. nil = there is none.
 	Can func(channelType string) (channel.Capabilities, bool)
+	// Asks reports whether the program itself answers the interactions of an
+	// installation; nil = none does.
+	Asks func(installation string) bool
 	// Breaker stops answers that go round; nil = nothing does.
 	Breaker *Breaker
 	// Replied is told that replies were stored under a lease; nil = nobody is. It must
@@ -91,6 +94,7 @@ type Dispatcher struct {
 	inFlight int
 	turn     int // the target that is asked next
 	strange  map[string]bool
+	askers   map[askKey][]chan json.RawMessage // who waits for the answer to an interaction
 
 	announced map[string]*announcements // by target; in memory only
 
@@ -130,7 +134,7 @@ func New(outbox Outbox, targets []Target, o Options) (*Dispatcher, error) {
 		limits:   limits{windowSize, totalSize, pageSize, sweepEvery, rereadEvery},
 		dispatch: make(chan struct{}, 1), load: make(chan struct{}, 1), mark: make(chan struct{}, 1),
 		flush: make(chan struct{}, 1), clock: make(chan struct{}, 1), announce: make(chan struct{}, 1),
-		holds: map[string]*hold{}, active: map[*hold]struct{}{}, strange: map[string]bool{},
+		holds: map[string]*hold{}, active: map[*hold]struct{}{}, strange: map[string]bool{}, askers: map[askKey][]chan json.RawMessage{},
 		announced: map[string]*announcements{},
 	}
 	d.largest = largestGuess
@@ -239,12 +243,6 @@ func (d *Dispatcher) Targets(t channel.Term, e *channel.Event) []string {
 		}
 	}
 	return wanted
-}
-
-// Ask hands an interaction to the user's program. In this version it always
-// answers false: the reply comes later.
-func (d *Dispatcher) Ask(context.Context, channel.Term, channel.Event) (json.RawMessage, bool) {
-	return nil, false
 }
 
 func (d *Dispatcher) ring(c chan struct{}) {

@@ -33,12 +33,16 @@ func (d *Dispatcher) reply(p *pick, r Result) (replies []Reply, fault string) {
 		return nil, ""
 	case a.Fault != "":
 		return nil, a.Fault
-	case len(a.Messages) == 0:
+	case len(a.Messages) == 0 && a.Ack == nil:
 		return nil, ""
 	}
 	var e channel.Event
 	if err := json.Unmarshal(p.event.Body, &e); err != nil { // seal has read it
 		return nil, err.Error()
+	}
+	d.acknowledges(p, &e, a.Ack)
+	if len(a.Messages) == 0 {
+		return nil, ""
 	}
 	loop := ""
 	if d.opts.Breaker != nil {

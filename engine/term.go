@@ -254,8 +254,16 @@ func (t *term) Ask(ctx context.Context, e channel.Event) (json.RawMessage, bool)
 	if t.gate.pass() != nil {
 		return nil, false
 	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	stop := context.AfterFunc(t.dead, cancel)
+	defer stop()
 	return t.s.holder.Ask(ctx, t.t, e)
 }
+
+// askWithin is how long a program may take to answer an interaction: platforms want
+// an answer within three seconds, and it has a way to go.
+const askWithin = 2500 * time.Millisecond
 
 // budgetWindow is over what platforms count connects.
 const budgetWindow = 24 * time.Hour

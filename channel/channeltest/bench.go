@@ -25,6 +25,8 @@ type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 // else. The engine's own backend is tested by Run. It is safe for concurrent use.
 type Bench struct {
 	Memory *Memory
+	// Answers is what Ask answers; nil = nothing. Set before Start.
+	Answers func(ctx context.Context, e channel.Event) (json.RawMessage, bool)
 
 	dial   Dial
 	logs   logBuffer
@@ -190,8 +192,13 @@ func (b *Bench) Accept(_ context.Context, batch channel.Batch) error {
 	}
 }
 
-// Ask has no program behind it.
-func (b *Bench) Ask(context.Context, channel.Event) (json.RawMessage, bool) { return nil, false }
+// Ask has no program behind it, but what a test puts there.
+func (b *Bench) Ask(ctx context.Context, e channel.Event) (json.RawMessage, bool) {
+	if b.Answers == nil {
+		return nil, false
+	}
+	return b.Answers(ctx, e)
+}
 
 // Ready records.
 func (b *Bench) Ready(i channel.Info) {

@@ -33,6 +33,8 @@ type Config struct {
 	Send   string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own; what the message does not have is null, or empty in a string. Empty sends nothing."`
 	Answer Answer `json:"answer" channel:"connection" doc:"The frame that says what became of a message. Without answer.id it counts as sent when a ping that follows it is answered."`
 
+	Interaction Interaction `json:"interaction" channel:"connection" doc:"Frames that want an answer within seconds: a pressed button, a form. Default: none does."`
+
 	Pointers Pointers `json:"pointers" channel:"connection" doc:"Where a frame holds what an event is made of."`
 	Binary   string   `json:"binary" channel:"connection" default:"accept" doc:"Binary messages: accept makes each an event with a payload, refuse ends the connection and blocks the installation."`
 	MaxSize  int      `json:"max_size" channel:"connection" default:"1048576" doc:"The largest event in bytes; a larger one is dropped, told and acknowledged. At most 16 MiB."`
@@ -62,6 +64,14 @@ type Answer struct {
 	MessageID   string           `json:"message_id" channel:"connection" doc:"Pointer to the platform's id of the message."`
 	Dedupes     bool             `json:"dedupes" channel:"connection" doc:"Whether the service drops the second of two messages with one {{id}}. Then a message whose answer was lost is sent again; else nobody knows whether it has arrived."`
 	Within      channel.Duration `json:"within" channel:"connection" default:"15s" doc:"How long the answer, or the ping's, may take; then nobody knows whether the message has arrived."`
+}
+
+// Interaction says which events want an answer at once, and how it is given. In its
+// frames {{id}} and {{/pointer}} are the event's.
+type Interaction struct {
+	When    Match  `json:"when" channel:"connection" doc:"The frames that want one. Each is an event, too."`
+	Answer  string `json:"answer" channel:"connection" doc:"The frame that answers with {{ack}}: what the program answered the event with, with interactions = \"sync\" of the installation."`
+	Working string `json:"working" channel:"connection" doc:"The frame that says that it is worked on, when there is no such answer in time, or none is waited for. Empty says nothing."`
 }
 
 // Pointers say where a frame holds what an event is made of. None is required.

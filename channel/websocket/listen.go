@@ -99,7 +99,10 @@ func (s *session) hear(f frame) error {
 	}
 	s.readyByDefault()
 	e, v := p.event(f, s.makeID)
-	return s.push(&e, v, f.size)
+	if p.interaction.when.holds(f.data, f.json) {
+		return s.push(&e, v, f.size, s.interact(e, v))
+	}
+	return s.push(&e, v, f.size, nil)
 }
 
 // control takes what is about the connection; false: the frame is an event.
@@ -123,11 +126,12 @@ func (s *session) control(f frame) bool {
 // tooLarge drops an event and acknowledges it: the platform would send it for ever.
 func (s *session) tooLarge(f frame) error {
 	s.link.Notice("event_too_large", fmt.Sprintf("an event of %d bytes was dropped; max_size is %d", f.size, s.plan.maxSize))
-	return s.push(nil, s.plan.values(f), 0)
+	return s.push(nil, s.plan.values(f), 0, nil)
 }
 
-// push hands an event to the inbox, and waits while too much waits for the disk.
-func (s *session) push(e *channel.Event, v jsonframe.Values, size int) error {
+// push hands an event to the inbox, and waits while too much waits for the disk. stored
+// is called once it is on it; nil = nobody wants to know.
+func (s *session) push(e *channel.Event, v jsonframe.Values, size int, stored func()) error {
 	s.waiting.Store(true)
 	defer func() {
 		s.last.Store(int64(time.Since(s.start))) // nobody listened: silence begins now
@@ -142,6 +146,9 @@ func (s *session) push(e *channel.Event, v jsonframe.Values, size int) error {
 	}
 	return s.inbox.Push(e, s.plan.cursor(v.Cursor), func() error {
 		s.pending.Give(size)
+		if stored != nil {
+			stored()
+		}
 		if ack != nil {
 			// A connection that takes no acknowledgement ends by itself; what else was
 			// heard is still worth keeping, so the inbox goes on.

@@ -44,6 +44,8 @@ type plan struct {
 	message *jsonframe.Template // nil = cannot speak
 	answer  answer
 
+	interaction interaction
+
 	layout       jsonframe.Layout
 	resumes      bool // a cursor is of use
 	refuseBinary bool
@@ -74,6 +76,7 @@ func newPlan(c Config) (*plan, error) {
 	p.readFrames(c, parts, f)
 	p.readConditions(c, f)
 	p.readSend(c, parts, f)
+	p.readInteraction(c, parts, f)
 	p.readLimits(c, f)
 	return p, errors.Join(f.errs...)
 }

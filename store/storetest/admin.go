@@ -15,7 +15,7 @@ func (r *runner) installations(t *testing.T) {
 	r.write(t, "an installation is made with revision 0 and comes back as it was put", func(w *world) {
 		s := w.node()
 		i := admin.Installation{
-			ID: "i", Type: "fake", Config: []byte(`{"url":"wss://x"}`), Labels: map[string]string{"site": "berlin"}, Targets: []string{"app"},
+			ID: "i", Type: "fake", Config: []byte(`{"url":"wss://x"}`), Labels: map[string]string{"site": "berlin"}, Targets: []string{"app"}, Interactions: admin.Sync,
 			Enabled: true, Source: "api", Fingerprint: "print", Identity: "bot",
 		}
 		err := w.do(func() error { _, err := s.PutInstallation(w.ctx, i, 0); return err })
@@ -29,6 +29,7 @@ func (r *runner) installations(t *testing.T) {
 		want(w, "type", got.Type, "fake")
 		want(w, "config", string(got.Config), string(i.Config))
 		want(w, "label", got.Labels["site"], "berlin")
+		want(w, "interactions", got.Interactions, admin.Sync)
 		want(w, "targets", slices.Equal(got.Targets, i.Targets), true)
 		want(w, "enabled", got.Enabled, true)
 		want(w, "source", got.Source, "api")

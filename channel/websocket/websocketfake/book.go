@@ -140,6 +140,21 @@ func (s *Server) Repeats(bot string) int {
 	return b.repeats
 }
 
+// Answer is one to an interaction: an event of type action, which wants it at once.
+type Answer struct {
+	Type string          `json:"type"` // answer, or working: it comes later
+	ID   string          `json:"id"`   // the event's
+	Ack  json.RawMessage `json:"ack"`
+}
+
+// Answers lists what a bot answered interactions with.
+func (s *Server) Answers(bot string) []Answer {
+	b := s.bot(bot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.answers)
+}
+
 // Heard lists the frames that a bot sent, acknowledgements, pings and messages left out.
 func (s *Server) Heard(bot string) []string {
 	b := s.bot(bot)

@@ -26,6 +26,7 @@ type bot struct {
 	frames     []string // heard, acknowledgements and pings left out
 	messages   []Message
 	repeats    int // messages that were dropped
+	answers    []Answer
 	violations []string
 	repeated   int
 }

@@ -8,7 +8,8 @@
 // {"type":"ping"} (answered by a pong), {"type":"login","token":…},
 // {"type":"subscribe",…} and {"type":"resume","after":…}, and it takes messages:
 // {"type":"send","id":…,"to":…,"text":…}, answered by {"type":"sent","ref":…,"id":…}.
-// Everything else is noted as a violation. Config is the configuration that fits.
+// An event of type action wants an answer at once: {"type":"answer","id":…,"ack":…}, or
+// {"type":"working","id":…}. Everything else is noted as a violation. Config is the configuration that fits.
 package websocketfake
 
 import (
@@ -135,6 +136,10 @@ func (s *Server) Config(address, bot string, token map[string]string) json.RawMe
 		"answer": map[string]any{
 			"id": "/ref", "message_id": "/id", "error": "/error",
 			"refused_when": map[string]any{"pointer": "/error"}, "retry_when": map[string]any{"pointer": "/busy"},
+		},
+		"interaction": map[string]any{
+			"when":   map[string]any{"pointer": "/type", "equals": "action"},
+			"answer": `{"type":"answer","id":{{id}},"ack":{{ack}}}`, "working": `{"type":"working","id":{{id}}}`,
 		},
 		"auth_error_when": []any{map[string]any{"pointer": "/error", "equals": "invalid_token"}},
 	}

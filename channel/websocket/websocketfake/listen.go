@@ -30,6 +30,8 @@ func (c *client) listen(said chan<- message) {
 			c.do(func() { c.say([]byte(`{"type":"pong"}`)) })
 		case "send":
 			c.receive(b)
+		case "answer", "working":
+			c.answered(b)
 		case "login", "resume", "subscribe":
 			c.heard(string(b))
 			if m.Type == "subscribe" {
@@ -58,6 +60,18 @@ func (c *client) heard(frame string) {
 	if len(c.bot.frames) < 1000 { // no test looks at more
 		c.bot.frames = append(c.bot.frames, frame)
 	}
+}
+
+// answered books the answer to an interaction.
+func (c *client) answered(frame []byte) {
+	var a Answer
+	if err := json.Unmarshal(frame, &a); err != nil {
+		c.bot.violate("gave an answer that is none: %q", frame)
+		return
+	}
+	c.bot.mu.Lock()
+	defer c.bot.mu.Unlock()
+	c.bot.answers = append(c.bot.answers, a)
 }
 
 // receive takes a message, or says why not.

@@ -10,7 +10,7 @@ import (
 	"leasehold/admin"
 )
 
-const sqlInstallations = `SELECT i.id, i.type, i.via, i.config, i.labels, i.targets, i.enabled, i.source, i.revision, i.fingerprint, i.identity,
+const sqlInstallations = `SELECT i.id, i.type, i.via, i.config, i.labels, i.targets, i.enabled, i.source, i.revision, i.fingerprint, i.identity, i.interactions,
        coalesce(s.state, '') AS state, coalesce(s.reason, '') AS reason, coalesce(s.detail, '') AS detail, coalesce(s.since, 0) AS since,
        coalesce(s.attempts, 0) AS attempts, coalesce(s.next_attempt, 0) AS next_attempt, coalesce(s.last_ready, 0) AS last_ready,
        coalesce(s.last_event, 0) AS last_event, coalesce(n.session_id, '') AS owner, coalesce(n.name, '') AS node, coalesce(l.epoch, 0) AS epoch
@@ -27,6 +27,7 @@ type installationRow struct {
 	Source                                 string
 	Revision                               int64
 	Fingerprint, Identity                  string
+	Interactions                           string
 	State, Reason, Detail                  string
 	Since                                  int64
 	Attempts                               int
@@ -40,7 +41,7 @@ type installationRow struct {
 func (r *installationRow) installation() (admin.Installation, error) {
 	i := admin.Installation{
 		ID: r.ID, Type: r.Type, Via: r.Via, Config: json.RawMessage(r.Config), Enabled: r.Enabled, Source: r.Source, Revision: r.Revision,
-		Fingerprint: r.Fingerprint, Identity: r.Identity, Owner: r.Owner, Node: r.Node, Epoch: r.Epoch,
+		Interactions: r.Interactions, Fingerprint: r.Fingerprint, Identity: r.Identity, Owner: r.Owner, Node: r.Node, Epoch: r.Epoch,
 		Status: admin.Status{
 			State: r.State, Reason: r.Reason, Detail: r.Detail, Since: Time(r.Since), Attempts: r.Attempts,
 			NextAttempt: Time(r.NextAttempt), LastReady: Time(r.LastReady), LastEvent: Time(r.LastEvent),

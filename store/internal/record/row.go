@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,13 +11,13 @@ import (
 )
 
 const (
-	sqlGetRow = `SELECT type, via, config, labels, targets, fingerprint, identity, enabled, removed, source, revision
+	sqlGetRow = `SELECT type, via, config, labels, targets, fingerprint, identity, enabled, removed, source, revision, interactions
   FROM installation WHERE id = $1`
-	sqlPutRow = `INSERT INTO installation(id, type, via, config, labels, targets, fingerprint, identity, enabled, source, revision, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
+	sqlPutRow = `INSERT INTO installation(id, type, via, config, labels, targets, fingerprint, identity, enabled, source, revision, created_at, updated_at, interactions)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)
 ON CONFLICT (id) DO UPDATE SET type = excluded.type, via = excluded.via, config = excluded.config, labels = excluded.labels, targets = excluded.targets,
        fingerprint = excluded.fingerprint, identity = excluded.identity, enabled = excluded.enabled, removed = excluded.removed, source = excluded.source,
-       revision = excluded.revision, updated_at = excluded.updated_at`
+       revision = excluded.revision, updated_at = excluded.updated_at, interactions = excluded.interactions`
 	sqlEnableRow  = `UPDATE installation SET enabled = $2, revision = revision + 1, updated_at = $3 WHERE id = $1`
 	sqlRemoveRow  = `UPDATE installation SET removed = $2, revision = revision + 1, updated_at = $3 WHERE id = $1`
 	sqlAddLease   = `INSERT INTO lease(id) VALUES ($1) ON CONFLICT (id) DO NOTHING`
@@ -37,6 +38,7 @@ type row struct {
 	enabled                 bool
 	removed                 bool
 	source                  string
+	interactions            string
 	revision                int64
 }
 
@@ -61,7 +63,7 @@ const nowhere = "null"
 func newRow(i admin.Installation, source string) (row, error) {
 	r := row{
 		id: i.ID, typ: i.Type, via: i.Via, config: string(i.Config), labels: "{}", targets: "[]",
-		fingerprint: i.Fingerprint, identity: i.Identity, enabled: i.Enabled, source: source,
+		fingerprint: i.Fingerprint, identity: i.Identity, enabled: i.Enabled, source: source, interactions: cmp.Or(i.Interactions, admin.Defer),
 	}
 	switch {
 	case i.ID == "":
@@ -99,14 +101,14 @@ func newRow(i admin.Installation, source string) (row, error) {
 func getRow(ctx context.Context, tx Tx, id string) (row, bool, error) {
 	r := row{id: id}
 	exists, err := tx.Get(ctx, sqlGetRow, []any{id}, &r.typ, &r.via, &r.config, &r.labels, &r.targets, &r.fingerprint, &r.identity,
-		&r.enabled, &r.removed, &r.source, &r.revision)
+		&r.enabled, &r.removed, &r.source, &r.revision, &r.interactions)
 	return r, exists, err
 }
 
 // put writes r over old, with its lease and what follows from the change.
 func (w *Writes) put(ctx context.Context, tx Tx, r row, old row, exists bool) error {
 	r.revision = old.revision + 1
-	_, err := tx.Exec(ctx, sqlPutRow, r.id, r.typ, r.via, r.config, r.labels, r.targets, r.fingerprint, r.identity, r.enabled, r.source, r.revision, tx.Now())
+	_, err := tx.Exec(ctx, sqlPutRow, r.id, r.typ, r.via, r.config, r.labels, r.targets, r.fingerprint, r.identity, r.enabled, r.source, r.revision, tx.Now(), r.interactions)
 	if err != nil {
 		return err
 	}
