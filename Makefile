@@ -37,12 +37,12 @@ build: ## build ./leasehold, without cgo as shipped
 test: ## run the whole suite, without cgo as shipped; list what was skipped
 	@sh build/setup.sh test
 	@mkdir -p .cache && rm -f .cache/skipped
-	@status=0; CGO_ENABLED=0 LEASEHOLD_SKIPPED='$(CURDIR)/.cache/skipped' $(GO) test -count=1 $(TESTFLAGS) ./... || status=$$?; \
+	@status=0; CGO_ENABLED=0 LEASEHOLD_SKIPPED='$(CURDIR)/.cache/skipped' $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./... || status=$$?; \
 	if [ -s .cache/skipped ]; then echo 'skipped here:'; sort .cache/skipped; fi; exit $$status
 
 race: ## run the whole suite under the race detector, which needs cgo and gcc
 	@sh build/setup.sh race
-	CGO_ENABLED=1 $(GO) test -race -count=1 $(TESTFLAGS) ./...
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 30m $(TESTFLAGS) ./...
 
 fmt: ## format every Go file
 	$(TOOL) golangci-lint fmt
