@@ -98,7 +98,7 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	ended := serve(ctx, l, guard(h), func(ctx context.Context, c net.Conn) context.Context {
 		refused := peerOf(c)
-		return context.WithValue(context.WithValue(ctx, localKey{}, refused == nil), peerKey{}, refused)
+		return context.WithValue(context.WithValue(ctx, localKey{}, refused == nil && peersKnown), peerKey{}, refused)
 	}, log)
 	if ended != nil {
 		return fmt.Errorf("serve the local socket: %w", ended)
@@ -136,11 +136,12 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, about func(conte
 
 type (
 	peerKey  struct{} // why the caller is refused, an error; none: it is not
-	localKey struct{} // the caller is our own user or root on this machine, a bool
+	localKey struct{} // the caller is known to be our own user or root on this machine, a bool
 	stopKey  struct{} // closed when the server stops: <-chan struct{}
 )
 
-// isLocal reports whether a request came over the local socket, or from this process.
+// isLocal reports whether a request came over the local socket from our own user or
+// root, or from this process.
 func isLocal(r *http.Request) bool {
 	local, _ := r.Context().Value(localKey{}).(bool)
 	return local

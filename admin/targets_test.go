@@ -145,6 +145,19 @@ func TestTargets(t *testing.T) {
 		w.want(w.do(http.MethodPut, "/v1/targets/program", `{"type":"log"}`, "If-Match", `"1"`), http.StatusForbidden, words)
 	})
 
+	t.Run("nor have one send what this machine keeps in files and variables", func(t *testing.T) {
+		check := w.options.CheckTarget
+		w.options.CheckTarget = func(_ string, raw json.RawMessage) (json.RawMessage, string, error) { return raw, "http", nil }
+		for _, keys := range []string{
+			`{"headers":{"X":{"file":"/etc/shadow"}}}`, `{"signing_keys":[{"env":"KEY"}]}`, `{"client_key":{"file":"/key"}}`, `{"ca_file":"/etc/shadow"}`, `{"client_cert":"/etc/shadow"}`,
+		} {
+			w.want(w.do(http.MethodPut, "/v1/targets/steals", keys), http.StatusForbidden, "refers to files or variables")
+		}
+		w.want(w.do(http.MethodPut, "/v1/targets/honest", `{"headers":{"X":{"secret":"app"}},"match":{"file":"x"}}`), http.StatusCreated)
+		w.want(w.do(http.MethodDelete, "/v1/targets/honest", ""), http.StatusOK)
+		w.options.CheckTarget = check
+	})
+
 	t.Run("one of the file is changed there, and switched here", func(t *testing.T) {
 		if _, _, _, err := w.store.ReconcileTargets(t.Context(), []admin.TargetRow{{Name: "filed", Config: []byte(`{"type":"log"}`)}}); err != nil {
 			t.Fatal(err)
