@@ -70,7 +70,7 @@ var mutants = []mutant{
 		pkg: "./engine", run: engineTests,
 	},
 	{
-		name: "a drained node that holds on", file: "engine/core_unit.go", old: "return c.draining || c.drained", new: "return c.draining",
+		name: "a drained node that holds on", file: "engine/core_drain.go", old: "return c.draining || c.drained", new: "return c.draining",
 		pkg: "./engine", run: engineTests,
 	},
 	{
@@ -278,7 +278,7 @@ var mutants = []mutant{
 		pkg: "./channel/websocket", run: "TestNothingIsAcknowledged",
 	},
 	{
-		name: "a delivered mark that is not kept", file: "delivery/settle.go", old: "m.State, m.Error = Delivered, \"\"", new: "m.State, m.Error = Pending, \"\"",
+		name: "a delivered mark that is not kept", file: "delivery/settle.go", old: "m.State, m.Error, m.Replies = Delivered,", new: "m.State, m.Error, m.Replies = Pending,",
 		pkg: "./delivery", run: deliveryTests,
 	},
 	{
