@@ -27,7 +27,7 @@ const (
 var access = map[string]rule{
 	"GET /healthz": {scope: open}, "GET /readyz": {scope: open}, "/": {scope: open},
 
-	"GET /v1/status": {scope: apitoken.Read}, "GET /v1/version": {scope: apitoken.Read, of: anyone},
+	"GET /metrics": {scope: apitoken.Read}, "GET /v1/status": {scope: apitoken.Read}, "GET /v1/version": {scope: apitoken.Read, of: anyone},
 	"GET /v1/types": {scope: apitoken.Read, of: anyone}, "GET /v1/types/{name}": {scope: apitoken.Read, of: anyone},
 	"GET /v1/tasks": {scope: apitoken.Read}, "GET /v1/nodes": {scope: apitoken.Read}, "GET /v1/audit": {scope: apitoken.Admin},
 

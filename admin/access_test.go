@@ -18,7 +18,7 @@ import (
 // all (it may not). owner: no token may.
 var needs = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open", "/": "open",
-	"GET /v1/status": "read all", "GET /v1/version": "read free", "GET /v1/types": "read free", "GET /v1/types/{name}": "read free",
+	"GET /metrics": "read all", "GET /v1/status": "read all", "GET /v1/version": "read free", "GET /v1/types": "read free", "GET /v1/types/{name}": "read free",
 	"GET /v1/tasks": "read all", "GET /v1/nodes": "read all", "GET /v1/audit": "admin all",
 	"GET /v1/installations": "read free", "GET /v1/installations/{id}": "read id", "PUT /v1/installations/{id}": "installations:write id",
 	"POST /v1/installations/{id}/enable": "installations:write id", "POST /v1/installations/{id}/disable": "installations:write id",

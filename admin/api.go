@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -125,8 +126,11 @@ type Options struct {
 	DeclaredTarget func(name string) string
 	// TargetNames are the configured targets; nil: they are not known here.
 	TargetNames func() []string
-	Redact      *redact.Redactor
-	Log         *slog.Logger
+	// Metrics writes the page of metrics, in the text format of Prometheus; nil where no
+	// program runs.
+	Metrics func(ctx context.Context, w io.Writer) error
+	Redact  *redact.Redactor
+	Log     *slog.Logger
 }
 
 // API is the set of handlers.
@@ -170,6 +174,7 @@ func (a *API) table() map[string]handler {
 	return map[string]handler{
 		"GET /healthz":    a.health,
 		"GET /readyz":     a.ready,
+		"GET /metrics":    a.metrics,
 		"GET /v1/status":  a.status,
 		"GET /v1/version": a.version,
 

@@ -29,6 +29,9 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 		}},
 		{name: "upkeep", every: func(c *config.Config) time.Duration { return c.Tasks.Upkeep.Every.Std() }, do: func(ctx context.Context) (string, error) {
 			tended, err := s.Upkeep(ctx)
+			if n != nil && err == nil {
+				n.meter.tended.Store(&tended)
+			}
 			return tendedWords(tended), err
 		}},
 		{name: "self-audit", once: true, every: func(c *config.Config) time.Duration { return c.Tasks.SelfAudit.Every.Std() }, do: self.run},

@@ -39,6 +39,7 @@ type node struct {
 
 	clock  *clockgate.Gate
 	herald *herald
+	meter  *meter
 	gone   *gone
 	drops  *drops
 	pace   outbound.Pace

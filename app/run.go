@@ -117,6 +117,7 @@ func (p *program) run(ctx context.Context, c *config.Config, log *slog.Logger) e
 func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
 	n := &node{started: time.Now(), name: c.Node.Name, log: log}
 	n.config.Store(c)
+	n.meter = newMeter()
 	n.herald = newHerald(p.redact.String, log)
 	n.drops = newDrops(n.herald.GaveWay, log)
 	resolve := p.resolver(log)
@@ -196,7 +197,7 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if err := p.firstToken(ctx, c, n.store); err != nil {
 		return err
 	}
-	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Reloader: n.reloader, Live: live{n.dispatcher, n.reloader}, Tasks: tasks, Vault: &vaultOf{v, n.config.Load, n.reloader.rekey}, Shared: !n.store.Sole(), Backups: backupsOf(n.store, v, n.config.Load), Log: log}))
+	api := admin.New(p.answers(n.config.Load, admin.Options{Store: n.store, Types: types, Mode: admin.Running, Process: n, Metrics: n.Metrics, Reloader: n.reloader, Live: live{n.dispatcher, n.reloader}, Tasks: tasks, Vault: &vaultOf{v, n.config.Load, n.reloader.rekey}, Shared: !n.store.Sole(), Backups: backupsOf(n.store, v, n.config.Load), Log: log}))
 	n.pinger = newPinger(n.config.Load, config.Resolver(resolve), api.Overview, p.redact)
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, socket, api, log) })
 	defer closing(&err, answering.stop)

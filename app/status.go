@@ -12,7 +12,7 @@ import (
 )
 
 func (p *program) statusCommand() *cobra.Command {
-	var check, ready bool
+	var check, ready, metrics bool
 	c := &cobra.Command{
 		Use: "status", Short: "Show how everything is", Args: exactly(),
 		Long: `Show the running program, its installations, targets and tasks, what is wrong
@@ -22,16 +22,35 @@ runs does not answer.`,
   leasehold status --check      end with 1 unless all is well
   leasehold status --ready      end with 1 unless this node can work; for health checks`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if ready {
+			switch {
+			case ready:
 				return p.readiness(c.Context())
+			case metrics:
+				return p.metrics(c.Context())
 			}
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error { return p.status(ctx, a, check) })
 		},
 	}
 	c.Flags().BoolVar(&check, "check", false, "end with 1 unless all is well")
 	c.Flags().BoolVar(&ready, "ready", false, "only ask whether this node can work")
-	c.MarkFlagsMutuallyExclusive("check", "ready")
+	c.Flags().BoolVar(&metrics, "metrics", false, "the running program's metrics, in the text format of Prometheus")
+	c.MarkFlagsMutuallyExclusive("check", "ready", "metrics")
 	return c
+}
+
+// metrics prints what a scraper of /metrics gets.
+func (p *program) metrics(ctx context.Context) error {
+	if p.json {
+		return usage("--metrics has a format of its own; leave --json out")
+	}
+	return p.reach(ctx, running, func(ctx context.Context, a *admin.Client) error {
+		page, err := a.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = p.Stdout.Write(page)
+		return err //nolint:wrapcheck // it is told as every answer's
+	})
 }
 
 // readiness asks the running program and nobody else: what a store holds says

@@ -98,6 +98,12 @@ func (p *program) dispatcher(c *config.Config, n *node, types *channel.Types, ro
 	return d, nil
 }
 
+func timingOf(c *config.Config) engine.Timing {
+	return engine.Timing{
+		TTL: c.Lease.TTL.Std(), RenewEvery: c.Lease.RenewEvery.Std(), AttemptTimeout: c.Lease.AttemptTimeout.Std(), Margin: c.Lease.Margin.Std(),
+	}
+}
+
 // supervisor makes what holds the connections.
 func (p *program) supervisor(c *config.Config, n *node, self *identity.Identity, types *channel.Types, resolve channel.Resolver, log *slog.Logger) (*engine.Supervisor, error) {
 	host, err := identity.Host(string(c.Node.DataDir))
@@ -112,13 +118,13 @@ func (p *program) supervisor(c *config.Config, n *node, self *identity.Identity,
 	if err != nil {
 		return nil, err
 	}
-	v, err := engine.New(newBacklog(n.store, n.config.Load, n.dispatcher.Wake, n.drops, log), types, &grantee{n.router, n.mailer}, engine.Options{
+	n.meter.next = n.herald
+	counted := metered{newBacklog(n.store, n.config.Load, n.dispatcher.Wake, n.drops, log), n.meter}
+	v, err := engine.New(counted, types, &grantee{n.router, n.mailer}, engine.Options{
 		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
-		Timing: engine.Timing{
-			TTL: c.Lease.TTL.Std(), RenewEvery: c.Lease.RenewEvery.Std(), AttemptTimeout: c.Lease.AttemptTimeout.Std(), Margin: c.Lease.Margin.Std(),
-		},
+		Timing:       timingOf(c),
 		Connect:      engine.Connect{PerTypeRate: c.Connect.PerTypeRate, InFlight: c.Connect.InFlight, Proxy: proxy, RootCAs: authorities},
-		DrainTimeout: c.Node.DrainTimeout.Std(), Log: log, Observer: n.herald,
+		DrainTimeout: c.Node.DrainTimeout.Std(), Log: log, Observer: n.meter,
 		OnSession: func(id string) error { return self.SetSession(id, buildVersion().Version) },
 	})
 	if err != nil {
