@@ -12,7 +12,7 @@ import (
 // later are commands that people will look for and that are not in this version.
 var later = []string{
 	"install", "uninstall", "start", "stop", "restart", "upgrade", "logs", "ui",
-	"targets", "keys", "tokens", "secrets", "migrate", "store",
+	"targets", "keys", "tokens", "secrets",
 }
 
 // otherwise are the words of other programs, and what they are called here: a
