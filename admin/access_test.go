@@ -127,9 +127,9 @@ func TestAccess(t *testing.T) {
 }
 
 // gated asks over TCP's way in.
-func (w *world) gated(token, method, path, body string, header ...string) answer {
+func (w *world) gated(token, method, path string, header ...string) answer {
 	w.t.Helper()
-	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, nil)
 	r.Host = "localhost:8470"
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -162,10 +162,10 @@ func TestGate(t *testing.T) {
 	bound := token("bound", admin.TokenOrder{Scopes: []string{"read", "installations:write"}, Installations: []string{"acme*"}})
 
 	t.Run("without a token that counts there is nothing but the health", func(t *testing.T) {
-		w.want(w.gated("", "GET", "/healthz", ""), http.StatusOK)
+		w.want(w.gated("", "GET", "/healthz"), http.StatusOK)
 		began := time.Now()
 		for _, wrong := range []string{"", "x", reader + "x", reader[:len(reader)-1], strings.Replace(reader, "lht_", "lht_0", 1)} {
-			a := w.want(w.gated(wrong, "GET", "/v1/version", ""), http.StatusUnauthorized, "leasehold tokens create")
+			a := w.want(w.gated(wrong, "GET", "/v1/version"), http.StatusUnauthorized, "leasehold tokens create")
 			if a.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("got no WWW-Authenticate, want Bearer")
 			}
@@ -173,14 +173,14 @@ func TestGate(t *testing.T) {
 		if took := time.Since(began); took < time.Second {
 			t.Errorf("five failures: got answers within %v, want them slowed", took)
 		}
-		w.want(w.gated(reader, "GET", "/v1/version", ""), http.StatusOK)
+		w.want(w.gated(reader, "GET", "/v1/version"), http.StatusOK)
 	})
 
 	t.Run("a token does what its scope says, sees its installations, and leaves a row", func(t *testing.T) {
-		w.want(w.gated(reader, "POST", "/v1/installations/acme/disable", ""), http.StatusForbidden, "token reader has not the scope installations:write")
-		w.want(w.gated(bound, "POST", "/v1/installations/acme/disable", ""), http.StatusOK)
-		w.want(w.gated(bound, "POST", "/v1/installations/other/disable", ""), http.StatusNotFound)
-		if a := w.want(w.gated(bound, "GET", "/v1/installations", ""), http.StatusOK, `"acme"`); strings.Contains(a.body, "other") {
+		w.want(w.gated(reader, "POST", "/v1/installations/acme/disable"), http.StatusForbidden, "token reader has not the scope installations:write")
+		w.want(w.gated(bound, "POST", "/v1/installations/acme/disable"), http.StatusOK)
+		w.want(w.gated(bound, "POST", "/v1/installations/other/disable"), http.StatusNotFound)
+		if a := w.want(w.gated(bound, "GET", "/v1/installations"), http.StatusOK, `"acme"`); strings.Contains(a.body, "other") {
 			t.Errorf("got %s, want no other installation in it", a.body)
 		}
 		page, err := c.Audit(t.Context(), nil)
@@ -202,11 +202,11 @@ func TestGate(t *testing.T) {
 	})
 
 	t.Run("another name and another site's page are refused, before any token is looked at", func(t *testing.T) {
-		w.want(w.gated(reader, "GET", "/v1/version", "", "Host", "evil.example.org"), http.StatusMisdirectedRequest, "admin.allowed_hosts")
-		w.want(w.gated(reader, "GET", "/v1/version", "", "Host", "GW.example.org:8470"), http.StatusOK)
-		w.want(w.gated(reader, "GET", "/v1/version", "", "Host", "[::1]:8470"), http.StatusOK)
+		w.want(w.gated(reader, "GET", "/v1/version", "Host", "evil.example.org"), http.StatusMisdirectedRequest, "admin.allowed_hosts")
+		w.want(w.gated(reader, "GET", "/v1/version", "Host", "GW.example.org:8470"), http.StatusOK)
+		w.want(w.gated(reader, "GET", "/v1/version", "Host", "[::1]:8470"), http.StatusOK)
 		for site, status := range map[string]int{"cross-site": http.StatusForbidden, "same-site": http.StatusForbidden, "same-origin": http.StatusOK, "none": http.StatusOK} {
-			w.want(w.gated(bound, "POST", "/v1/installations/acme/enable", "", "Sec-Fetch-Site", site), status)
+			w.want(w.gated(bound, "POST", "/v1/installations/acme/enable", "Sec-Fetch-Site", site), status)
 		}
 	})
 
@@ -224,11 +224,11 @@ func TestGate(t *testing.T) {
 		if err := w.store.PutToken(t.Context(), brief); err != nil {
 			t.Fatal(err)
 		}
-		w.want(w.gated(text, "GET", "/v1/version", ""), http.StatusUnauthorized)
+		w.want(w.gated(text, "GET", "/v1/version"), http.StatusUnauthorized)
 		if err := c.RevokeToken(t.Context(), "reader"); err != nil {
 			t.Fatal(err)
 		}
-		w.want(w.gated(reader, "GET", "/v1/version", ""), http.StatusUnauthorized)
+		w.want(w.gated(reader, "GET", "/v1/version"), http.StatusUnauthorized)
 		if err := c.RevokeToken(t.Context(), "reader"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("got %v, want it gone", err)
 		}

@@ -43,7 +43,8 @@ func (p *program) resolver(log *slog.Logger) channel.Resolver {
 	var mu sync.Mutex // guards told
 	told := map[string]bool{}
 	return func(kind, name string) (string, error) {
-		value, err := "", error(nil)
+		var value string
+		var err error
 		if kind == "secret" {
 			value, err = p.secretOf(name)
 		} else {

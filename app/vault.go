@@ -147,7 +147,7 @@ func (r *reloader) heedVault(ctx context.Context) error {
 	if r.n.store.Sole() {
 		return nil
 	}
-	for changed := r.n.store.Watch(ctx); ; {
+	for changed := r.n.store.Watch(ctx); ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -159,10 +159,9 @@ func (r *reloader) heedVault(ctx context.Context) error {
 		case fresh:
 			r.rekey(ctx)
 		}
-		if loop.Sleep(ctx, rekeyPause) != nil {
-			return nil
-		}
+		_ = loop.Sleep(ctx, rekeyPause) // what ends it is seen above
 	}
+	return nil
 }
 
 // rekeyed is the cycle of the task key-reload.
