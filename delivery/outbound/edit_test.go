@@ -28,7 +28,7 @@ func TestEdits(t *testing.T) {
 			at[id] = n + 1
 		}
 		want(w, "messages sent", len(got), 5)
-		if !(0 < at["out_2"] && at["out_2"] < at["out_3"] && at["out_3"] < at["out_5"] && at["out_5"] < at["out_6"]) {
+		if at["out_2"] == 0 || at["out_2"] > at["out_3"] || at["out_3"] > at["out_5"] || at["out_5"] > at["out_6"] {
 			t.Errorf("got %q, want the newest edits in the order of posting", got)
 		}
 		w.is(1, Expired, superseded)

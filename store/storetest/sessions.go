@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,13 +145,13 @@ func (r *runner) sessions(t *testing.T) {
 		w.must(err)
 		want(w, "the list is the same", changed.Unchanged, false)
 		draining := func() string {
-			all := ""
+			var all strings.Builder
 			for _, p := range w.snapshot(s).Peers {
 				if p.Draining {
-					all += p.Session + " "
+					all.WriteString(p.Session + " ")
 				}
 			}
-			return all
+			return all.String()
 		}
 		want(w, "draining", draining(), "a ")
 		want(w, "grants", len(w.claim(s, "a", "i")), 0)
