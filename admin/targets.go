@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -249,11 +250,7 @@ func refersToMachine(v any) bool {
 			}
 		}
 	case []any:
-		for _, inner := range v {
-			if refersToMachine(inner) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(v, refersToMachine)
 	}
 	return false
 }

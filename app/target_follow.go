@@ -83,9 +83,7 @@ func (r *reloader) followStore(ctx context.Context) error {
 		}
 		if err := r.FollowTargets(ctx); err != nil && ctx.Err() == nil {
 			r.log.DebugContext(ctx, "targets not looked at", "error", err)
-			if loop.Sleep(ctx, followAgain) != nil {
-				return nil
-			}
+			_ = loop.Sleep(ctx, followAgain) // that ctx has ended is seen above
 		}
 	}
 }
@@ -143,9 +141,7 @@ func (g *gone) Run(ctx context.Context) error {
 			}
 			g.log.WarnContext(ctx, "target is off here, and would be asked again after a restart", "target", name, "error", err)
 			g.note(name, reason)
-			if loop.Sleep(ctx, followAgain) != nil {
-				return nil
-			}
+			_ = loop.Sleep(ctx, followAgain) // that ctx has ended is seen above
 		}
 	}
 }

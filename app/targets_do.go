@@ -113,10 +113,10 @@ nothing waits any more.`,
 				}
 				for {
 					got, err := a.Pull(ctx, args[0], most, wait)
-					if ctx.Err() != nil {
-						return nil
-					}
-					if err != nil {
+					switch {
+					case ctx.Err() != nil:
+						return nil //nolint:nilerr // it was ended by hand: that is how it ends
+					case err != nil:
 						return err
 					}
 					if len(got) == 0 && once {
