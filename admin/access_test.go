@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -126,10 +127,15 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// gated asks over TCP's way in.
+// gated asks over TCP's way in. A header of the name "body" is the body.
 func (w *world) gated(token, method, path string, header ...string) answer {
 	w.t.Helper()
-	r := httptest.NewRequestWithContext(w.t.Context(), method, path, nil)
+	var body io.Reader
+	if i := slices.Index(header, "body"); i >= 0 {
+		body = strings.NewReader(header[i+1])
+		header = slices.Delete(slices.Clone(header), i, i+2)
+	}
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, body)
 	r.Host = "localhost:8470"
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -198,6 +204,21 @@ func TestGate(t *testing.T) {
 			if !slices.Contains(rows, row) {
 				t.Errorf("got the audit %q, want %q in it", rows, row)
 			}
+		}
+	})
+
+	t.Run("a token has nobody's secret sent to where it likes", func(t *testing.T) {
+		files := `{"type":"chat","config":{"url":"ws://thief","token":{"file":"/etc/shadow"}}}`
+		twice := `{"type":"chat","config":{"url":"ws://thief","token":{"file":"/etc/shadow"},"token":{"env":"THERE"}},"enabled":false}`
+		stored := `{"type":"chat","config":{"url":"ws://thief","token":{"secret":"other"}}}`
+		w.want(w.gated(bound, "PUT", "/v1/installations/acme.f", "body", files), http.StatusForbidden, "over the local socket")
+		w.want(w.gated(bound, "PUT", "/v1/installations/acme.s", "body", stored), http.StatusForbidden, "needs the scope secrets:write, too")
+		w.want(w.gated(bound, "PUT", "/v1/installations/acme.t", "body", twice), http.StatusForbidden, "over the local socket")
+		keeper := token("keeper", admin.TokenOrder{Scopes: []string{"secrets:write", "installations:write"}})
+		w.want(w.gated(keeper, "PUT", "/v1/installations/acme.s", "body", stored), http.StatusCreated)
+		w.want(w.gated(keeper, "PUT", "/v1/installations/acme.f", "body", files), http.StatusForbidden)
+		if err := c.RevokeToken(t.Context(), "keeper"); err != nil {
+			t.Fatal(err)
 		}
 	})
 

@@ -163,6 +163,10 @@ func (a *API) putInstallation(w http.ResponseWriter, r *http.Request) error {
 	if len(i.Config) == 0 {
 		i.Config = json.RawMessage("{}")
 	}
+	_, token := callerOf(r.Context())
+	if err := mayRefer(r, token, "installation "+id, &i.Config); err != nil {
+		return err
+	}
 	if err := a.known(r.Context(), i.Targets); err != nil {
 		return err
 	}

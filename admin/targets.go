@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -177,7 +176,8 @@ func (a *API) storeTarget(w http.ResponseWriter, r *http.Request, keys map[strin
 	if err := a.mayRun(r, name, kind); err != nil {
 		return err
 	}
-	if err := mayRefer(r, name, canonical); err != nil {
+	looked := canonical // it has no name twice, and an order of its own
+	if err := mayRefer(r, !isLocal(r), "target "+name, &looked); err != nil {
 		return err
 	}
 	if err := a.canSend(r.Context(), name, canonical); err != nil {
@@ -217,42 +217,6 @@ func (a *API) mayRun(r *http.Request, name, kind string) error {
 		return nil
 	}
 	return fault.Errorf(fault.Denied, "target %s runs a program with the rights of Leasehold; define it in the config file, or over the local socket", name)
-}
-
-// mayRefer refuses a target that sends what a file or a variable of this machine holds
-// to whoever is not its own user: he could have any of them sent to himself.
-func mayRefer(r *http.Request, name string, config json.RawMessage) error {
-	var keys map[string]any
-	if err := json.Unmarshal(config, &keys); err != nil || isLocal(r) {
-		return err
-	}
-	_, authorities := keys["ca_file"]
-	_, certificate := keys["client_cert"]
-	if !authorities && !certificate && !refersToMachine(keys) {
-		return nil
-	}
-	return fault.Errorf(fault.Denied, "target %s refers to files or variables of the machine; define it in the config file or over the local socket, or write { secret = \"NAME\" }", name)
-}
-
-// refersToMachine looks for { file = "…" } and { env = "…" }.
-func refersToMachine(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if key == "match" {
-				continue // its names are fields of events
-			}
-			if _, text := inner.(string); text && len(v) == 1 && (key == "file" || key == "env") {
-				return true
-			}
-			if refersToMachine(inner) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, refersToMachine)
-	}
-	return false
 }
 
 // canSend refuses a target of type message whose installation cannot send.

@@ -151,7 +151,7 @@ func TestTargets(t *testing.T) {
 		for _, keys := range []string{
 			`{"headers":{"X":{"file":"/etc/shadow"}}}`, `{"signing_keys":[{"env":"KEY"}]}`, `{"client_key":{"file":"/key"}}`, `{"ca_file":"/etc/shadow"}`, `{"client_cert":"/etc/shadow"}`,
 		} {
-			w.want(w.do(http.MethodPut, "/v1/targets/steals", keys), http.StatusForbidden, "refers to files or variables")
+			w.want(w.do(http.MethodPut, "/v1/targets/steals", keys), http.StatusForbidden, "refers to files, variables or programs")
 		}
 		w.want(w.do(http.MethodPut, "/v1/targets/honest", `{"headers":{"X":{"secret":"app"}},"match":{"file":"x"}}`), http.StatusCreated)
 		w.want(w.do(http.MethodDelete, "/v1/targets/honest", ""), http.StatusOK)
