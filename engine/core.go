@@ -43,6 +43,8 @@ type Core struct {
 	list    listing
 	claims  claiming
 	dials   dialing
+	hand    handing
+	ears    map[string]hearing // by channel type
 
 	units map[string]*unit
 	ids   []string // of units, sorted: the order of everything, so that a seed repeats
@@ -77,6 +79,8 @@ func newCore(o coreOptions) *Core {
 	c.dials.types, c.dials.next = map[string]*typeDials{}, Never
 	c.session.previous = o.previous
 	c.list.dirty = true
+	c.hand.window, c.hand.next = windowMin, Never
+	c.ears = map[string]hearing{}
 	return c
 }
 
@@ -161,6 +165,9 @@ func (c *Core) advance() {
 	}
 	c.part()
 	c.listDue()
+	if c.now >= c.hand.next {
+		c.handOver()
+	}
 	c.claim()
 	c.pump()
 	c.finishDrain()
@@ -178,6 +185,7 @@ func (c *Core) Next() Instant {
 	if len(c.due) > 0 {
 		next = min(next, c.due[0].at)
 	}
+	next = min(next, c.hand.next)
 	if c.sick != nil && !c.probing {
 		next = min(next, c.probeAt)
 	}
@@ -214,7 +222,7 @@ func (c *Core) each(f func(*unit)) {
 func (c *Core) settleAll() { c.each(c.settle) }
 
 func (c *Core) addUnit(id string) *unit {
-	u := &unit{id: id, due: Never}
+	u := &unit{id: id, due: Never, freeAt: Never}
 	c.units[id] = u
 	i, _ := slices.BinarySearch(c.ids, id)
 	c.ids = slices.Insert(c.ids, i, id)

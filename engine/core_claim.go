@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"hash/fnv"
-	"math"
 	"slices"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 // claiming is what the Core is about to take, and to give up.
 type claiming struct {
 	outstanding bool
-	ticks       int      // lists seen
 	want        []string // still to be claimed, best first
 	releases    []Held   // collected during a Step, sent in one batch
 }
@@ -20,14 +19,11 @@ type claiming struct {
 const (
 	// claimMax bounds one claim, so that nodes that start together share.
 	claimMax = 32
-	// shedMax leases are given up per tick at most, each held for shedAfter at least.
-	shedMax   = 5
-	shedAfter = time.Minute
-	shedAvoid = time.Minute
-	// overdue lists in a row that show a lease free are nobody's budget but ours.
+	// overdue is for how many renewals a lease may be free before it is taken beyond
+	// the share: its next owner should have had it by then.
 	overdue = 2
-	// forsaken is after how many such lists even what we avoid is taken.
-	forsaken = 24
+	// forsaken is for how long it may be before we take what we cannot reach.
+	forsaken = 2 * time.Minute
 )
 
 // score orders leases by a rendezvous hash, so that a restarted node gets its
@@ -51,74 +47,41 @@ func (c *Core) plan() {
 	if c.leaving() || !c.session.open {
 		return
 	}
-	type candidate struct {
-		u     *unit
-		score uint64
-	}
-	var free []candidate
+	var free []*unit
 	mine, total := 0, 0
 	c.each(func(u *unit) {
 		if u.held {
 			mine++
 		}
 		if !c.runnable(u) || u.lease.ID == "" {
-			u.freeTicks = 0
+			u.freeAt = Never
 			return
 		}
 		total++
 		if u.held || u.busy > 0 || u.lease.Alive {
-			u.freeTicks = 0
+			u.freeAt = Never
 			return
 		}
-		u.freeTicks++
-		if c.now < u.avoid && c.othersLive() && u.freeTicks < forsaken {
+		u.freeAt = min(u.freeAt, c.now)
+		if c.othersLive() && (c.now < u.avoid && c.freeFor(u) < u.patience || c.deaf(u.row.Type) && c.freeFor(u) < forsaken) {
 			return
 		}
-		free = append(free, candidate{u, score(u.id, c.o.instance)})
+		free = append(free, u)
 	})
-	slices.SortFunc(free, func(a, b candidate) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		default:
-			return 0
-		}
+	slices.SortFunc(free, func(a, b *unit) int {
+		return cmp.Compare(score(b.id, c.o.instance), score(a.id, c.o.instance))
 	})
 	budget := c.share(total) - mine
-	for _, f := range free {
-		if budget > 0 || f.u.freeTicks > overdue {
+	for _, u := range free {
+		if budget > 0 || c.freeFor(u) > overdue*c.o.timing.RenewEvery {
 			budget--
-			c.claims.want = append(c.claims.want, f.u.id)
+			c.claims.want = append(c.claims.want, u.id)
 		}
 	}
 }
 
-// share is how many of n leases this node should hold.
-func (c *Core) share(n int) int {
-	sum, mine := 0, c.o.weight
-	for _, p := range c.list.peers {
-		if p.Draining || p.Session == c.session.id {
-			continue
-		}
-		sum += max(1, p.Weight)
-	}
-	return ceilShare(n, mine, sum+mine)
-}
-
-func ceilShare(n, weight, sum int) int {
-	return int(math.Ceil(float64(n) * float64(weight) / float64(sum)))
-}
-
-func (c *Core) othersLive() bool {
-	for _, p := range c.list.peers {
-		if p.Session != c.session.id && !p.Draining {
-			return true
-		}
-	}
-	return false
-}
+// freeFor is for how long a lease that is free has been seen to be.
+func (c *Core) freeFor(u *unit) time.Duration { return c.now.Sub(u.freeAt) }
 
 // claim asks for the next few.
 func (c *Core) claim() {
@@ -212,61 +175,4 @@ func (c *Core) released(in inReleased) {
 	if in.err == nil {
 		c.list.at = min(c.list.at, c.now.Add(time.Second))
 	}
-}
-
-// shed gives up a few leases when we hold more than our share and somebody
-// holds less than his: those that wait first, then by the lowest score.
-func (c *Core) shed() {
-	if c.leaving() || c.sick != nil || !c.othersLive() {
-		return
-	}
-	mine, total := 0, 0
-	var able []*unit
-	c.each(func(u *unit) {
-		if c.runnable(u) {
-			total++
-		}
-		if u.held && !u.giveUp {
-			mine++
-			if c.now.Sub(u.heldAt) >= shedAfter && !u.lost && u.row.Enabled {
-				able = append(able, u)
-			}
-		}
-	})
-	target := c.share(total)
-	if mine <= target+max(1, target/10) || !c.somebodyBelow(total) {
-		return
-	}
-	waits := func(u *unit) bool { return u.term == nil || u.term.phase != live }
-	slices.SortFunc(able, func(a, b *unit) int {
-		if waits(a) != waits(b) {
-			if waits(a) {
-				return -1
-			}
-			return 1
-		}
-		if score(a.id, c.o.instance) < score(b.id, c.o.instance) {
-			return -1
-		}
-		return 1
-	})
-	for _, u := range able[:min(len(able), shedMax, mine-target)] {
-		u.giveUp, u.avoid = true, c.now.Add(shedAvoid)
-		c.settle(u)
-	}
-}
-
-func (c *Core) somebodyBelow(total int) bool {
-	sum := c.o.weight
-	for _, p := range c.list.peers {
-		if p.Session != c.session.id && !p.Draining {
-			sum += max(1, p.Weight)
-		}
-	}
-	for _, p := range c.list.peers {
-		if p.Session != c.session.id && !p.Draining && c.list.owners[p.Session] < ceilShare(total, max(1, p.Weight), sum)-1 {
-			return true
-		}
-	}
-	return false
 }

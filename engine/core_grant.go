@@ -42,6 +42,10 @@ func (c *Core) granted(g Grant) {
 		u = c.addUnit(g.ID)
 	}
 	c.holding++
+	if u.shed { // nobody wanted it
+		c.hand.window, c.hand.pause = windowMin, c.now.Add(unwantedPause)
+	}
+	u.shed = false
 	u.held, u.owner, u.epoch, u.heldAt = true, c.session.id, g.Epoch, c.now
 	u.lost, u.giveUp, u.drop, u.dropped, u.localFails = false, false, false, false, 0
 	u.fails, u.notBefore, u.retry = g.Fails, 0, 0

@@ -13,7 +13,6 @@ type listing struct {
 	version     int64
 	doubted     bool // the last one lacked too much to be believed at once
 	peers       []Peer
-	owners      map[string]int // leases by owner session
 }
 
 // unsure is the owner of a lease of which we know only that it may not be free.
@@ -52,7 +51,6 @@ func (c *Core) listed(in inListed) {
 		l.dirty = true
 		return
 	}
-	c.claims.ticks++
 	if in.snap.Unchanged {
 		c.replan()
 		return
@@ -115,12 +113,8 @@ func (c *Core) believe(snap Snapshot) {
 		u.setRow(*row)
 	}
 	c.emit(actRows{snap.Installations})
-	c.list.owners = map[string]int{}
 	for i := range snap.Leases {
 		l := &snap.Leases[i]
-		if l.Owner != "" && l.Alive {
-			c.list.owners[l.Owner]++
-		}
 		if u := c.units[l.ID]; u != nil {
 			c.compareLease(u, *l)
 		}
@@ -160,6 +154,8 @@ func (c *Core) compareLease(u *unit, l Lease) {
 	case overlapped:
 		u.lease.Owner, u.lease.Alive = unsure, true
 		c.list.dirty = true
+	case !mine && l.Alive && !u.held:
+		u.shed = false
 	case u.held && (!mine || l.Epoch != u.epoch):
 		c.lose(u, "another node has it")
 	case !u.held && mine:
@@ -172,5 +168,6 @@ func (c *Core) compareLease(u *unit, l Lease) {
 // replan recomputes what may be claimed and what should be shed.
 func (c *Core) replan() {
 	c.plan()
-	c.shed()
+	c.weigh()
+	c.handOver()
 }

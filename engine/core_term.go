@@ -47,6 +47,9 @@ const (
 	// deafAfter failed connects under a grant it is given to others for deafAvoid.
 	deafAfter = 3
 	deafAvoid = 10 * time.Minute
+	// deafLong is the longest time for which a node takes nothing of a type that it
+	// cannot reach.
+	deafLong = 6 * time.Hour
 )
 
 func (c *Core) settleTerm(u *unit) {
@@ -98,6 +101,7 @@ func (c *Core) ready(u *unit) {
 	t.phase, t.readyAt = live, c.now
 	t.deadline = c.now.Add(StableAfter)
 	c.freeSlot(t)
+	delete(c.ears, t.kind)
 	u.blocked, u.reason, u.detail = false, "", ""
 }
 
@@ -247,6 +251,28 @@ func (c *Core) failed(u *unit, exit channel.Exit, up time.Duration) {
 	c.saveBackoff(u, u.row.Fingerprint, wait)
 	if exit.Class == channel.Transient && u.localFails >= deafAfter && c.othersLive() {
 		// Perhaps it is only we who cannot reach the platform.
-		u.giveUp, u.avoid = true, c.now.Add(deafAvoid)
+		u.giveUp, u.avoid, u.patience = true, c.now.Add(deafAvoid), forsaken
+		c.hearsNothing(u.row.Type)
 	}
 }
+
+// hearing is how well this node reaches the platforms of a channel type.
+type hearing struct {
+	failed int // installations given to others for it, since one was connected
+	wait   time.Duration
+	until  Instant // takes none before
+}
+
+// hearsNothing counts an installation that we could not connect. After three of a
+// type, and none that could, it is not they but we: others would only shed to us what
+// we gave them.
+func (c *Core) hearsNothing(channelType string) {
+	h := c.ears[channelType]
+	if h.failed++; h.failed >= deafAfter {
+		h = hearing{wait: min(deafLong, max(deafAvoid, 2*h.wait))}
+		h.until = c.now.Add(h.wait)
+	}
+	c.ears[channelType] = h
+}
+
+func (c *Core) deaf(channelType string) bool { return c.now < c.ears[channelType].until }

@@ -40,8 +40,10 @@ type unit struct {
 	detail     string
 	wedges     int
 
-	avoid     Instant // do not claim before
-	freeTicks int     // lists in a row that showed it free
+	avoid    Instant       // do not claim before,
+	patience time.Duration // unless it has been free for so long
+	freeAt   Instant       // first seen free; Never = is not
+	shed     bool          // given up for the sake of the share, and not taken yet
 
 	queued bool
 	term   *termState

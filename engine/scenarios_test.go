@@ -71,6 +71,7 @@ var scenarios = []struct {
 	{"a suspend closes every socket and reconnects within seconds", several, suspendReconnects},
 	{"a sole owner that slept dials again, and is not fenced", soleOnly, soleSleeps},
 	{"leases split fairly, without ping-pong", several, fairSplit},
+	{"a node that cannot reach the platform gives its share to the others, and keeps it off", several, deafNode},
 	{"a storm is flat", anywhere, stormIsFlat},
 	{"a bad credential is tried once, whatever the number of nodes", several, oneAttemptPerCluster},
 	{"a handover does not restart the schedule of what is blocked", several, handoverKeepsSchedule},
@@ -91,7 +92,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	const promised = 51
+	const promised = 52
 	if len(scenarios) != promised {
 		t.Errorf("got %d scenarios, want %d", len(scenarios), promised)
 	}

@@ -204,12 +204,11 @@ func (s *simStore) changed(id, mark string) {
 // drain is what a person says to the store of a node.
 func (w *world) drain(n *simNode, drained bool) {
 	w.db.drained[n.name] = drained
-	for _, s := range w.db.sessions {
+	for id, s := range w.db.sessions {
 		if s.instance == n.name {
-			s.draining = drained
+			w.db.drain(id, drained)
 		}
 	}
-	w.db.version++
 	w.tellNodes()
 }
 

@@ -12,11 +12,13 @@ import (
 // simNode is one process: a production Core and trust, and what the Supervisor
 // does around them, in simulated time.
 type simNode struct {
-	w    *world
-	name string
-	gen  int // of the process; what an earlier one began is ignored
-	up   bool
-	core *Core
+	w      *world
+	name   string
+	gen    int // of the process; what an earlier one began is ignored
+	weight int
+	gone   bool // for good, once it ends
+	up     bool
+	core   *Core
 
 	trust    trust
 	rate     float64 // of its clocks against true time
@@ -40,7 +42,7 @@ type simNode struct {
 func newSimNode(w *world, i int) *simNode {
 	return &simNode{
 		w: w, name: fmt.Sprintf("node-%d", i), rate: (w.rand.Float64()*2 - 1) * clockRate,
-		offset: Instant(w.rand.Int64N(int64(time.Hour))), terms: map[uint64]*simTerm{},
+		offset: Instant(w.rand.Int64N(int64(time.Hour))), weight: 1, terms: map[uint64]*simTerm{},
 	}
 }
 
@@ -63,7 +65,7 @@ func (n *simNode) boot() {
 		t.Margin -= time.Second
 	}
 	n.core = newCore(coreOptions{
-		instance: n.name, previous: n.previous, sole: n.w.sole, timing: t, rate: 50, inFlight: 64, handOver: 15 * time.Second,
+		instance: n.name, previous: n.previous, weight: n.weight, sole: n.w.sole, timing: t, rate: 50, inFlight: 64, handOver: 15 * time.Second,
 		known: func(string) bool { return true }, rand: rand.New(rand.NewPCG(n.w.seed, uint64(n.gen)<<32|n.w.rand.Uint64N(1<<32))),
 	})
 	n.step(inTick{})
@@ -218,7 +220,7 @@ func (n *simNode) do(a Action) {
 	case actOpen:
 		n.previous = a.id
 		sent := n.bootNow()
-		r := SessionRequest{ID: a.id, Instance: n.name, Previous: a.previous, Host: n.name, TTL: n.core.o.timing.TTL}
+		r := SessionRequest{ID: a.id, Instance: n.name, Previous: a.previous, Host: n.name, TTL: n.core.o.timing.TTL, Weight: n.weight}
 		n.call(func() Input { return inSession{a.gen, false, sent, db.time(), db.open(r)} },
 			func(err error) Input { return inSession{gen: a.gen, sentAt: sent, err: err} })
 	case actRenew:
@@ -255,7 +257,11 @@ func (n *simNode) do(a Action) {
 			return inStore{}
 		}, func(err error) Input { return inStore{fault.Wrap(fault.ReadOnly, err)} })
 	case actDrop:
-		n.after(n.w.mostly(channel.Goodbye), func() { n.step(inDropped{a.term.Installation, a.term.Epoch}) })
+		takes := n.w.mostly(channel.Goodbye)
+		if n.w.calm { // nothing is being delivered
+			takes = n.w.upTo(50 * time.Millisecond)
+		}
+		n.after(takes, func() { n.step(inDropped{a.term.Installation, a.term.Epoch}) })
 	case actBegin:
 		n.begin(a)
 	case actEnd:
@@ -266,10 +272,16 @@ func (n *simNode) do(a Action) {
 		if t := n.terms[a.term]; t != nil {
 			t.kill()
 		}
+	case actDrainSession:
+		n.call(func() Input { db.drain(a.id, true); return inTick{} }, func(error) Input { return inTick{} })
+	case actEndSession:
+		n.call(func() Input { db.end(a.id); return inEnded{} }, func(err error) Input { return inEnded{err} })
 	case actExit:
 		n.w.fault("%s exits: %v", n.name, a.err)
 		n.crash()
-		n.w.after(time.Second, n.boot)
+		if !n.gone {
+			n.w.after(time.Second, n.boot)
+		}
 	}
 }
 

@@ -24,12 +24,20 @@ type simStore struct {
 	full     bool
 	step     time.Duration // of the store's clock
 	granted  map[string]int64
+	log      []simGrant
+}
+
+type simGrant struct {
+	at Instant
+	id string
+	to string // instance
 }
 
 type simSession struct {
 	instance, host string
 	expires        Instant
 	draining       bool
+	weight         int
 }
 
 type simLease struct {
@@ -72,9 +80,21 @@ func (s *simStore) open(r SessionRequest) error {
 	if s.w.sole {
 		clear(s.sessions)
 	}
-	s.sessions[r.ID] = &simSession{instance: r.Instance, host: r.Host, expires: s.clock().Add(r.TTL), draining: s.drained[r.Instance]}
+	s.sessions[r.ID] = &simSession{instance: r.Instance, host: r.Host, expires: s.clock().Add(r.TTL), draining: s.drained[r.Instance], weight: r.Weight}
 	s.version++
 	return nil
+}
+
+func (s *simStore) drain(id string, draining bool) {
+	if have := s.sessions[id]; have != nil {
+		have.draining = draining
+		s.version++
+	}
+}
+
+func (s *simStore) end(id string) {
+	delete(s.sessions, id)
+	s.version++
 }
 
 func (s *simStore) renew(id string, ttl time.Duration) error {
@@ -115,7 +135,7 @@ func (s *simStore) list(known int64) Snapshot {
 	for _, n := range s.w.nodes { // in order: a map's would change the trace
 		for id, have := range s.sessions {
 			if have.instance == n.name {
-				snap.Peers = append(snap.Peers, Peer{Session: id, Instance: have.instance, Weight: 1, Draining: have.draining})
+				snap.Peers = append(snap.Peers, Peer{Session: id, Instance: have.instance, Weight: have.weight, Draining: have.draining})
 			}
 		}
 	}
@@ -146,6 +166,7 @@ func (s *simStore) claim(session string, ids []string) ([]Grant, error) {
 			s.w.broke("%s was granted epoch %d after %d", id, l.epoch, s.granted[id])
 		}
 		s.granted[id] = l.epoch
+		s.log = append(s.log, simGrant{s.w.now, id, me.instance})
 		grants = append(grants, Grant{ID: id, Epoch: l.epoch, Run: l.run, Fails: l.fails, Wait: max(0, l.notBefore.Sub(s.clock()))})
 	}
 	return grants, nil
@@ -182,12 +203,19 @@ func (s *simStore) backoff(t channel.Term, b Setback) error {
 }
 
 func (s *simStore) release(session string, held []Held) {
+	freed := false
+	defer func() {
+		if freed && (s.w.calm || s.w.often(50)) {
+			s.w.tellNodes()
+		}
+	}()
 	for _, h := range held {
 		l := s.leases[h.ID]
 		if l.owner == session && (l.epoch == h.Epoch || s.w.bug == releaseWithoutEpoch) {
 			s.w.judgeFreed(h.ID, l)
 			l.owner = ""
 			s.version++
+			freed = true
 		}
 	}
 }

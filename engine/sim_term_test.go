@@ -33,7 +33,7 @@ type simConn struct {
 }
 
 func (n *simNode) begin(a actBegin) {
-	t := &simTerm{n: n, id: a.term, t: a.t, gate: gate{trust: &n.trust, boot: n.bootNow}, wedged: n.w.often(2), quiet: n.w.often(50)}
+	t := &simTerm{n: n, id: a.term, t: a.t, gate: gate{trust: &n.trust, boot: n.bootNow}, wedged: n.w.often(2) && !n.w.calm, quiet: n.w.often(50)}
 	t.conn = &simConn{id: a.t.Installation, node: n, term: t}
 	n.terms[a.term] = t
 	db := n.w.db
@@ -73,7 +73,7 @@ func (t *simTerm) begun(run int64, err error) {
 			t.down(channel.Classify(channel.ErrKilled))
 		case w.db.bad[t.conn.id]:
 			t.down(channel.Classify(channel.Rejected("auth", errors.New("wrong credential"))))
-		case w.often(8) && w.now < Instant(simFaultsFor):
+		case w.often(8) && !w.calm && w.now < Instant(simFaultsFor):
 			t.down(channel.Classify(errors.New("connection refused")))
 		default:
 			w.opened(t.conn)
@@ -88,6 +88,9 @@ func (t *simTerm) welcome() {
 	}
 	t.conn.ready = true
 	t.n.step(inReady{t.conn.id, t.id})
+	if t.n.w.calm {
+		return
+	}
 	life := t.n.w.upTo(80 * time.Second)
 	if t.n.w.often(50) {
 		life = 10 * time.Minute

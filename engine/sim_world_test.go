@@ -30,6 +30,8 @@ type world struct {
 	broken     int // violations of safety; the others are of liveness
 	hash       hash.Hash64
 	slowKills  bool // every socket takes nearly all of D to close
+	calm       bool // nothing goes wrong by itself
+	watch      func(c *simConn, open bool)
 }
 
 const (
@@ -171,8 +173,8 @@ func (w *world) describe(id string) string {
 			continue
 		}
 		if u := n.core.units[id]; u != nil {
-			s += fmt.Sprintf("%s: session %v held %v lost %v drop %v dropped %v busy %d queued %v term %v notBefore %v reason %q avoid %v free %d; ", n.name,
-				n.core.session.open, u.held, u.lost, u.drop, u.dropped, u.busy, u.queued, u.term != nil, time.Duration(u.notBefore-n.bootNow()), u.reason, time.Duration(u.avoid-n.bootNow()), u.freeTicks)
+			s += fmt.Sprintf("%s: session %v held %v lost %v drop %v dropped %v busy %d queued %v term %v notBefore %v reason %q avoid %v free %v; ", n.name,
+				n.core.session.open, u.held, u.lost, u.drop, u.dropped, u.busy, u.queued, u.term != nil, time.Duration(u.notBefore-n.bootNow()), u.reason, time.Duration(u.avoid-n.bootNow()), u.freeAt != Never)
 		}
 	}
 	return s
@@ -184,6 +186,9 @@ func (w *world) opened(c *simConn) {
 	w.conns[c.id] = append(w.conns[c.id], c)
 	c.live = true
 	w.judgeOverlap(c.id)
+	if w.watch != nil {
+		w.watch(c, true)
+	}
 }
 
 func (w *world) closed(c *simConn) {
@@ -191,6 +196,9 @@ func (w *world) closed(c *simConn) {
 		return
 	}
 	c.live = false
+	if w.watch != nil {
+		w.watch(c, false)
+	}
 	list := w.conns[c.id]
 	for i, have := range list {
 		if have == c {

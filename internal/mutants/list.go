@@ -74,6 +74,18 @@ var mutants = []mutant{
 		pkg: "./engine", run: engineTests,
 	},
 	{
+		name: "a hand-over faster than the others may dial", file: "engine/core_share.go", old: "n := min(len(able), h.over, int(h.tokens))", new: "n := min(len(able), h.over)",
+		pkg: "./engine", run: "TestFairShare",
+	},
+	{
+		name: "a balance that does not count what is about to be taken", file: "engine/core_share.go", old: "for range free {", new: "for range 0 * free {",
+		pkg: "./engine", run: "TestFairShare",
+	},
+	{
+		name: "a node that takes what it cannot reach", file: "engine/core_claim.go", old: "c.deaf(u.row.Type) && c.freeFor", new: "false && c.freeFor",
+		pkg: "./engine", run: engineTests,
+	},
+	{
 		name: "a failure of an old config, counted for the new one", file: "engine/core_term.go", old: "case t.fp != u.row.Fingerprint:", new: "case false:",
 		pkg: "./engine", run: engineTests,
 	},
