@@ -35,7 +35,7 @@ func TestWrongClock(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	began := time.Now()
 	quiet := slog.New(slog.DiscardHandler)
-	n := &node{store: s, log: quiet, drops: newDrops(func(int64) {}, quiet), herald: newHerald(func(s string) string { return s }, quiet), clock: clockgate.New(clockgate.Options{
+	n := &node{store: s, log: quiet, loops: new(delivery.Breaker), drops: newDrops(func(int64) {}, quiet), herald: newHerald(func(s string) string { return s }, quiet), clock: clockgate.New(clockgate.Options{
 		Built: build, Wall: wall, Up: func() (time.Duration, bool) { return time.Hour + time.Since(began), true }, Unsynced: func() bool { return false },
 	})}
 	if n.dispatcher, err = delivery.New(s, []delivery.Target{{Name: "app", Kind: "log"}}, delivery.Options{Clock: n.believed()}); err != nil {
