@@ -35,7 +35,7 @@ func mayRefer(r *http.Request, stranger bool, what string, config *json.RawMessa
 	switch {
 	case machine:
 		return fault.Errorf(fault.Denied, "%s refers to files, variables or programs of the machine; define it in the config file or over the local socket, or write { secret = \"NAME\" }", what)
-	case store && token && !(t.May(apitoken.Secrets) && t.Everywhere()):
+	case store && token && (!t.May(apitoken.Secrets) || !t.Everywhere()):
 		return fault.Errorf(fault.Denied, "%s refers to a secret of the store, and would send it to where its config says; token %s needs the scope %s, too, and for all installations", what, t.Name, apitoken.Secrets)
 	}
 	return nil

@@ -106,7 +106,7 @@ func (d *demo) config(platform, program string) (*config.Config, error) {
 	target.Order, target.Concurrency, target.OnFailure = "conversation", 4, "skip"
 	c.Targets = []config.Target{target}
 	c.Installations = []config.Installation{{
-		ID: demoBot, Type: websocket.Spec.Name, Enabled: true, Config: d.platform.Config(platform, demoBot, nil), Pos: config.Pos{File: "the demo"},
+		ID: demoBot, Type: websocket.Spec.Name, Enabled: true, Interactions: admin.Defer, Config: d.platform.Config(platform, demoBot, nil), Pos: config.Pos{File: "the demo"},
 	}}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("config of the demo: %w", err)
