@@ -24,6 +24,7 @@ test) needs='unshare util-linux
 mount mount
 python3 python3
 node nodejs
+perl perl
 mosquitto mosquitto
 /usr/lib/postgresql/*/bin/initdb postgresql' ;;
 race) needs='gcc gcc
