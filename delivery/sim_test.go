@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,9 @@ import (
 )
 
 const never = 10_000 * time.Hour
+
+// simSeeds is how many seeds TestSimulation runs: make soak has a million events.
+var simSeeds = flag.Int("sim.seeds", 24, "seeds of the simulation; about 480 events each, to three targets, twice")
 
 // mortal is the outbox as one process sees it: after its death it does nothing
 // for it any more.
@@ -42,7 +46,7 @@ func (m *mortal) Mark(ctx context.Context, marks []Mark) ([]error, error) {
 	return m.fakeOutbox.Mark(ctx, marks)
 }
 
-// world is several processes, a store, and two targets that fail at random.
+// world is several processes, a store, and three targets that fail at random.
 type world struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -53,6 +57,7 @@ type world struct {
 	sinks map[string]*fakeSink
 	calm  atomic.Bool
 
+	dead     int  // dead letters
 	batch    int  // of the targets, as they stand in the config
 	immortal bool // no process dies and no lease changes hands
 }
@@ -92,11 +97,13 @@ func (w *world) answer(badTill *atomic.Int64) func(context.Context, Delivery) Re
 	}
 }
 
-// targets are the two as they stand in the config.
+// targets are the three as they stand in the config. The first two never give up; the
+// third soon does.
 func (w *world) targets() []Target {
 	return []Target{
 		{Name: "hold", Sink: w.sinks["hold"], OnFailure: Hold, MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4, Batch: w.batch},
 		{Name: "skip", Sink: w.sinks["skip"], MaxAttempts: 1 << 20, MaxAge: 1 << 62, Concurrency: 4, Batch: w.batch},
+		{Name: "tired", Sink: w.sinks["tired"], MaxAttempts: 1, MaxAge: 3 * time.Minute, Concurrency: 4, Batch: w.batch},
 	}
 }
 
@@ -188,7 +195,7 @@ func (w *world) step(leases []string) {
 	switch {
 	case w.immortal && x >= 0.94 && x < 0.985:
 	case x < 0.80: // somebody writes
-		seq := w.box.say(lease, fmt.Sprint("C", w.n(6)), "hold", "skip")
+		seq := w.box.say(lease, fmt.Sprint("C", w.n(6)), "hold", "skip", "tired")
 		w.where[lease].Accepted(w.box.term(lease), seq)
 	case x < 0.86: // the store fails for a while, in either way
 		ops := [][]string{{"mark"}, {"pending"}, {"payloads"}, {"mark", "pending", "payloads"}}[w.n(4)]
@@ -239,14 +246,44 @@ func (w *world) judge() {
 			}
 			ids[d.EventID] = d.ID
 		}
-		same(w.t, name+": events taken", len(ids), int(w.box.last()))
-		if n := len(sink.got()) - len(ids); w.immortal && n != 0 {
+		if name == "tired" {
+			w.dead += w.givenUp(ids)
+		} else {
+			same(w.t, name+": events taken", len(ids), int(w.box.last()))
+		}
+		taken := sink.got()
+		slices.Sort(taken)
+		if n := len(taken) - len(slices.Compact(taken)); w.immortal && n != 0 {
 			w.t.Errorf("%s: %d events were taken again, want none while we live", name, n)
 		}
 	}
 	for _, fault := range disorder(w.box, w.sinks["hold"].got()) {
 		w.t.Error(fault)
 	}
+}
+
+// givenUp counts what the third target did not take: each has its reason, and still its
+// payload.
+func (w *world) givenUp(tried map[string]string) (dead int) {
+	taken := map[string]bool{}
+	for _, id := range w.sinks["tired"].got() {
+		taken[id] = true
+	}
+	for seq := int64(1); seq <= w.box.last(); seq++ {
+		r := w.box.row(seq, "tired")
+		switch id := fmt.Sprintf("evt_%d", seq); {
+		case r.state == Delivered && taken[id]:
+			continue
+		case r.state != Dead, r.err == "", tried[id] == "" && r.Attempts > 0:
+			w.t.Errorf("tired: event %d is %v after %d attempts for %q, want it taken, or dead with its reason", seq, r.state, r.Attempts, r.err)
+		default:
+			dead++
+		}
+		if kept, err := w.box.Payloads(w.t.Context(), []int64{seq}); err != nil || len(kept) != 1 || len(kept[0].Body) == 0 {
+			w.t.Errorf("tired: event %d: got %d payloads, %v, want its own", seq, len(kept), err)
+		}
+	}
+	return dead
 }
 
 // disorder lists the events that were first taken after a later one of their conversation.
@@ -273,11 +310,11 @@ func disorderOf(box *fakeOutbox, target string, taken []string) (faults []string
 }
 
 // simulate lets a world go on for some steps, then waits until all is calm.
-func simulate(t *testing.T, seed uint64, steps int, immortal bool) (events, again, batches int) {
+func simulate(t *testing.T, seed uint64, steps int, immortal bool) (c counts) {
 	t.Helper()
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), box: newOutbox(), where: map[string]*node{}, immortal: immortal, batch: int(seed%3) * 4,
-		sinks: map[string]*fakeSink{"hold": {}, "skip": {}},
+		sinks: map[string]*fakeSink{"hold": {}, "skip": {}, "tired": {}},
 	}
 	w.box.lag = func() time.Duration { return time.Duration(w.n(4)*w.n(15)) * time.Millisecond }
 	for _, s := range w.sinks {
@@ -298,33 +335,40 @@ func simulate(t *testing.T, seed uint64, steps int, immortal bool) (events, agai
 	}
 	time.Sleep(13 * time.Hour) // beyond the longest wait, twice
 	w.judge()
-	for _, s := range w.sinks {
-		again += len(s.got()) - int(w.box.last())
-		batches += len(s.sizes())
+	c.events, c.dead = int(w.box.last()), w.dead
+	for name, s := range w.sinks {
+		if name != "tired" {
+			c.again += len(s.got()) - c.events
+		}
+		c.batches += len(s.sizes())
 	}
 	for _, n := range w.nodes {
 		n.end()
 	}
-	return int(w.box.last()), again, batches
+	return c
+}
+
+// counts are what a simulation met.
+type counts struct{ events, again, batches, dead int }
+
+func (c *counts) add(o counts) {
+	c.events, c.again, c.batches, c.dead = c.events+o.events, c.again+o.again, c.batches+o.batches, c.dead+o.dead
 }
 
 func TestSimulation(t *testing.T) {
-	const seeds, steps = 60, 600
-	events, again, batches := 0, 0, 0
-	for seed := range uint64(seeds) {
+	const steps = 600
+	var all counts
+	for seed := range uint64(*simSeeds) {
 		t.Run(fmt.Sprintf("seed %d: nothing is lost, out of order, or under two ids", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n, m, b := simulate(t, seed, steps, false)
-				events, again, batches = events+n, again+m, batches+b
-			})
+			synctest.Test(t, func(t *testing.T) { all.add(simulate(t, seed, steps, false)) })
 		})
 		t.Run(fmt.Sprintf("seed %d: nothing is delivered twice while we live", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { simulate(t, seed, steps, true) })
+			synctest.Test(t, func(t *testing.T) { all.add(simulate(t, seed, steps, true)) })
 		})
 	}
-	t.Logf("%d events to two targets, %d deliveries repeated, %d batches", events, again, batches)
-	if again == 0 || batches == 0 {
-		t.Errorf("got %d repeated deliveries and %d batches, want a simulation that meets some", again, batches)
+	t.Logf("%d events to three targets, %d deliveries repeated, %d batches, %d dead letters", all.events, all.again, all.batches, all.dead)
+	if all.again == 0 || all.batches == 0 || all.dead == 0 {
+		t.Errorf("got %+v, want a simulation that meets some of each", all)
 	}
 }
 
