@@ -29,7 +29,7 @@ func (d *Dispatcher) gather(p *pick, now instant) {
 	}
 	room := min(t.Batch, max(1, batchBytes/d.largest)) - 1
 	take := func(l *lane) {
-		for room > 0 && len(l.entries) > 0 && l.entries[0].rides() && l.entries[0].due <= now && !w.dies(l.entries[0], now) {
+		for room > 0 && len(l.entries) > 0 && l.entries[0].rides() && l.free(l.entries[0], now) && !w.dies(l.entries[0], now) {
 			p.with = append(p.with, d.fly(&pick{lane: l, rides: true}, 0))
 			room--
 		}

@@ -29,6 +29,8 @@ type hold struct {
 	reread  instant        // when its rows were last read from the first on
 	strange map[string]int // rows whose target is not configured
 
+	held []*lane // their heads wait until what may stand before them was read again
+
 	leftovers map[string]int // by target: what is under way in windows that are gone
 
 	busy    map[row]*entry // in flight, or their outcome is not stored yet
@@ -211,6 +213,31 @@ func (h *hold) tidy(w *window) {
 	if len(h.windows) == 0 {
 		h.windows = nil
 		delete(h.d.active, h)
+	}
+}
+
+// missing reports whether rows before seq were thrown away and are not read again yet.
+// What was busy meanwhile has kept its place, and must not go before them.
+func (h *hold) missing(seq int64) bool {
+	return seq > h.seen.seq && (h.stale || h.pass != nil && h.pass.settled != nil)
+}
+
+// wait has a lane looked at again after the next page.
+func (h *hold) wait(l *lane) {
+	if !l.held {
+		l.held = true
+		h.held = append(h.held, l)
+	}
+}
+
+// release looks at the lanes that waited for a page.
+func (h *hold) release(now instant) {
+	held := h.held
+	h.held = nil
+	for _, l := range held {
+		if l.held = false; !l.window.gone {
+			l.check(now)
+		}
 	}
 }
 

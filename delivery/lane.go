@@ -53,6 +53,7 @@ type lane struct {
 	refused uint64   // the pass that had no room for one of its rows
 	ready   bool     // stands in its window's queue
 	dying   bool     // stands in the dispatcher's queue of those whose head is too old
+	held    bool     // stands among those that wait for what is read again
 	alarm   alarm    // for when the head is due
 }
 
@@ -128,6 +129,9 @@ func (l *lane) check(now instant) {
 	}
 	head := l.entries[0]
 	switch {
+	case l.window.hold.missing(head.seq):
+		d.alarms.stop(&l.alarm)
+		l.window.hold.wait(l)
 	case l.old(now):
 		d.alarms.stop(&l.alarm)
 		if !l.dying {
@@ -151,12 +155,17 @@ func (l *lane) rise() { l.check(now()) }
 
 // can reports whether the head may go, as far as its lane is concerned.
 func (l *lane) can(now instant) bool {
-	return l.flying == nil && len(l.entries) > 0 && !l.entries[0].marking && l.entries[0].due <= now
+	return l.flying == nil && len(l.entries) > 0 && l.free(l.entries[0], now)
+}
+
+// free reports whether an entry may go when nothing in memory is before it.
+func (l *lane) free(e *entry, now instant) bool {
+	return !e.marking && e.due <= now && !l.window.hold.missing(e.seq)
 }
 
 // old reports whether the head is to die of its age now.
 func (l *lane) old(now instant) bool {
-	if l.flying != nil || len(l.entries) == 0 || l.entries[0].marking {
+	if l.flying != nil || len(l.entries) == 0 || l.entries[0].marking || l.window.hold.missing(l.entries[0].seq) {
 		return false
 	}
 	dies := l.window.expiry(l.entries[0], now)

@@ -209,6 +209,7 @@ func (h *hold) admit(ctx context.Context, p *pass, items []Item) func() {
 		h.more = h.more || p.more
 		h.pass = nil
 	}
+	h.release(now)
 	for _, w := range h.windows {
 		h.tidy(w)
 	}

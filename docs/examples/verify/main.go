@@ -1,4 +1,4 @@
-// Verify is a program that takes only events that Leasehold signed: it prints the id
+// Command verify is a program that takes only events that Leasehold signed: it prints the id
 // of each.
 //
 //	go run ./docs/examples/verify KEYFILE [ADDRESS:PORT]
