@@ -103,7 +103,7 @@ func filled(kinds map[string]string, t storecopy.Table, i int) storecopy.Row {
 			case key || slices.Contains(large, column):
 				r[c] = int64(i + 1)
 			case isTime(column):
-				r[c] = int64(1_700_000_000_000 + i)
+				r[c] = 1_700_000_000_000 + int64(i)
 			default:
 				r[c] = int64(i % 2)
 			}
