@@ -106,7 +106,7 @@ func (d *Dispatcher) choose(t *target, now instant) *pick {
 	}
 	if l := t.second; l != nil && probe {
 		t.second = nil
-		if !l.window.hold.leaving && l.flying == nil && len(l.entries) > 1 && !l.entries[1].marking && l.entries[1].due <= now {
+		if !l.window.hold.leaving && l.flying == nil && len(l.entries) > 1 && l.free(l.entries[1], now) {
 			t.probing = true
 			return d.fly(&pick{lane: l, probe: true, second: true}, 1)
 		}

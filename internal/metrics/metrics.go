@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,8 +90,7 @@ func (f *Family) Clear() {
 
 // Observe adds to a histogram.
 func (f *Family) Observe(v float64) {
-	at, found := slices.BinarySearch(f.bounds, v)
-	_ = found // a value on a bound is in the bucket that ends there
+	at := sort.SearchFloat64s(f.bounds, v) // a value on a bound is in the bucket that ends there
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen[at]++
