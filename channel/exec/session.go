@@ -40,6 +40,7 @@ type session struct {
 
 	signal chan struct{}  // run must look again; holds one
 	heard  chan struct{}  // closed when nothing more comes
+	hushed chan struct{}  // closed when nothing more comes for people
 	gone   chan struct{}  // closed when the program has ended
 	rest   sync.WaitGroup // the goroutines beside the one that listens
 
@@ -63,7 +64,7 @@ func newSession(p *plan, t timing, link *channel.Link, r *running) *session {
 	return &session{
 		plan: p, timing: t, link: link, program: r, speech: newSpeech(r.stdin), chatter: newChatter(p, link),
 		pending: budget.New(pendingMax), start: time.Now(), nonce: hex.EncodeToString(nonce[:]),
-		signal: make(chan struct{}, 1), heard: make(chan struct{}), gone: make(chan struct{}), results: map[string]chan result{},
+		signal: make(chan struct{}, 1), heard: make(chan struct{}), hushed: make(chan struct{}), gone: make(chan struct{}), results: map[string]chan result{},
 	}
 }
 
@@ -83,6 +84,7 @@ func (s *session) run(ctx context.Context) error {
 	})
 	s.link.Go(func() {
 		defer s.rest.Done()
+		defer close(s.hushed)
 		s.chatter.hear(hearing, child.NewLines(s.program.stderr, maxStderr))
 	})
 	s.speech.order(line("start", start{version, s.link.Installation(), s.plan.config, startCursor(s.link)}))
@@ -94,7 +96,7 @@ func (s *session) run(ctx context.Context) error {
 	close(s.gone)
 	s.speech.close()
 	s.hearOut()
-	_ = s.program.stderr.Close() // a process that did not die may hold its other end
+	s.hearWords()
 	s.rest.Wait()
 	stored := s.inbox.Close()
 
@@ -284,6 +286,18 @@ func (s *session) hearOut() {
 	}
 	_ = s.program.stdout.Close() // it was read to its end, or has none
 	<-s.heard
+}
+
+// hearWords waits until what the program has written for people is heard: it may
+// say why it ended.
+func (s *session) hearWords() {
+	timer := time.NewTimer(s.timing.drain)
+	defer timer.Stop()
+	select {
+	case <-s.hushed:
+	case <-timer.C:
+	}
+	_ = s.program.stderr.Close() // a process that did not die may hold its other end
 }
 
 // alive is a sign of life: anything that came.
