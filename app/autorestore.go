@@ -19,7 +19,7 @@ func autoRestore(ctx context.Context, c *config.Config, url string, damage error
 	if err != nil {
 		return damage
 	}
-	all, err := sqlite.OwnBackups(backupsDir(c), string(c.Node.DataDir))
+	all, err := sqlite.OwnBackups(c.BackupsDir(), string(c.Node.DataDir))
 	if err != nil {
 		return errors.Join(damage, err)
 	}

@@ -12,22 +12,12 @@ import (
 	"leasehold/admin"
 	"leasehold/config"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 	"leasehold/internal/seal"
 	"leasehold/internal/vault"
 	"leasehold/store"
 	"leasehold/store/maintenance"
 )
-
-// backupsDir is the folder of the dated backups; "" where no data folder is known.
-func backupsDir(c *config.Config) string {
-	switch {
-	case c.Tasks.Backup.Dir != "":
-		return string(c.Tasks.Backup.Dir)
-	case c.Node.DataDir != "":
-		return filepath.Join(string(c.Node.DataDir), "backups")
-	}
-	return ""
-}
 
 // makeBackupsDir makes the default folder. One that a person named must be there:
 // it may be a disk that is not mounted.
@@ -35,7 +25,7 @@ func makeBackupsDir(c *config.Config) error {
 	if c.Tasks.Backup.Dir != "" {
 		return nil
 	}
-	if err := os.MkdirAll(backupsDir(c), 0o700); err != nil {
+	if err := os.MkdirAll(c.BackupsDir(), 0o700); err != nil {
 		return fault.Errorf(fault.ReadOnly, "make the folder of the backups: %w; check the owner of the data folder", err)
 	}
 	return nil
@@ -77,7 +67,7 @@ func (b *backups) Backup(ctx context.Context, path, passphrase string) (admin.Ba
 		if err := makeBackupsDir(c); err != nil {
 			return admin.Backup{}, err
 		}
-		path = b.store.BackupPath(backupsDir(c))
+		path = b.store.BackupPath(c.BackupsDir())
 	}
 	made, err := b.store.BackupWithKey(ctx, path, locked)
 	if err != nil {
@@ -111,7 +101,7 @@ func backupChore(current func() *config.Config, s store.Backer, n *node) *chore 
 		if err := makeBackupsDir(c); err != nil {
 			return "", err
 		}
-		done, err := s.Rotate(ctx, maintenance.Rotation{Dir: backupsDir(c), Every: every, Keep: c.Tasks.Backup.Keep})
+		done, err := s.Rotate(ctx, maintenance.Rotation{Dir: c.BackupsDir(), Every: every, Keep: c.Tasks.Backup.Keep})
 		return rotatedWords(done), err
 	}}
 }
@@ -121,23 +111,11 @@ func rotatedWords(r maintenance.Rotated) string {
 	if r.Copied.Path == "" {
 		return ""
 	}
-	words := fmt.Sprintf("copied %s to %s", bytesWords(r.Copied.Bytes), r.Copied.Path)
+	words := fmt.Sprintf("copied %s to %s", human.Bytes(r.Copied.Bytes), r.Copied.Path)
 	if r.Dropped > 0 {
 		words += fmt.Sprintf(", deleted %d old", r.Dropped)
 	}
 	return words
-}
-
-// bytesWords is a size as people say it.
-func bytesWords(n int64) string {
-	switch {
-	case n < 1<<20:
-		return fmt.Sprintf("%d kB", (n+1023)>>10)
-	case n < 10<<30:
-		return fmt.Sprintf("%d MB", n>>20)
-	default:
-		return fmt.Sprintf("%d GB", n>>30)
-	}
 }
 
 func (p *program) backupCommand() *cobra.Command {
@@ -177,7 +155,7 @@ file nor the files and variables that the config refers to: keep those, too.`,
 				if p.json {
 					return p.asJSON(b)
 				}
-				p.line("%s: %s, made in %v", b.Path, bytesWords(b.Bytes), (time.Duration(b.TookMS) * time.Millisecond).Round(10*time.Millisecond))
+				p.line("%s: %s, made in %v", b.Path, human.Bytes(b.Bytes), (time.Duration(b.TookMS) * time.Millisecond).Round(10*time.Millisecond))
 				switch {
 				case b.WithKey:
 					p.hint("the master key %s is in it; only the passphrase opens it", b.MasterKey)

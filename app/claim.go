@@ -73,7 +73,7 @@ func (p *program) claimFolder(c *config.Config, resolve channel.Resolver) (relea
 // storeOptions are how every command opens the store.
 func (p *program) storeOptions(c *config.Config, log *slog.Logger) store.Options {
 	return store.Options{
-		DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Backups: backupsDir(c),
+		DataDir: string(c.Node.DataDir), NewStore: p.newStore, Name: c.Node.Name, ForceNetworkFS: c.Store.ForceNetworkFS, Backups: c.BackupsDir(),
 		PollOnly: c.Store.PollOnly, RenewTimeout: c.Lease.AttemptTimeout.Std(), Manual: c.Store.Migrate == manually, Log: log,
 	}
 }
@@ -116,7 +116,7 @@ func (p *program) claimStore(ctx context.Context, c *config.Config, types *chann
 // cannot answer is no reason not to take over.
 func (p *program) passive(ctx context.Context, c *config.Config, types *channel.Types, locked *sqlite.LockedError, log *slog.Logger) error {
 	path := passiveSocket(string(c.Admin.Socket))
-	log.InfoContext(ctx, "waiting for the store", "holder", holder(locked.Owner), "socket", path)
+	log.InfoContext(ctx, "waiting for the store", "holder", locked.Owner.String(), "socket", path)
 	answering, err := p.answerPassively(ctx, c, types, locked, path, log)
 	if err != nil {
 		log.WarnContext(ctx, "nobody can ask this process while it waits", "error", err)
@@ -137,7 +137,7 @@ func (p *program) answerPassively(ctx context.Context, c *config.Config, types *
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	api := admin.New(p.answers(fixed(c), admin.Options{Store: r, Types: types, Mode: admin.Passive, Holder: holder(locked.Owner), Log: log}))
+	api := admin.New(p.answers(fixed(c), admin.Options{Store: r, Types: types, Mode: admin.Passive, Holder: locked.Owner.String(), Log: log}))
 	answering := start(ctx, func(ctx context.Context) error { return admin.Serve(ctx, l, api, log) })
 	return func() error { return errors.Join(answering.stop(), r.Close()) }, nil
 }
@@ -146,14 +146,6 @@ func (p *program) answerPassively(ctx context.Context, c *config.Config, types *
 func passiveSocket(socket string) string {
 	ext := filepath.Ext(socket)
 	return fmt.Sprintf("%s.%d%s", strings.TrimSuffix(socket, ext), os.Getpid(), ext)
-}
-
-// holder says who holds a store, in a few words.
-func holder(o sqlite.Owner) string {
-	if o.PID == 0 {
-		return "another process"
-	}
-	return fmt.Sprintf("process %d on %s, running since %s", o.PID, o.Host, o.Started.UTC().Format(time.RFC3339))
 }
 
 // answers completes the handlers' options with what is the same in every mode.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 )
 
 func (p *program) deliveriesCommand() *cobra.Command {
@@ -40,7 +41,7 @@ func (p *program) listDeliveries() *cobra.Command {
 				}
 				t := newTable("DELIVERY", "EVENT", "INSTALLATION", "TARGET", "STATE", "ATTEMPTS", "NEXT", "LAST ERROR")
 				for _, d := range page.Items {
-					t.row(d.ID, d.EventID, d.Installation, d.Target, d.State, strconv.Itoa(d.Attempts), next(d, stopped), short(d.LastError, 80))
+					t.row(d.ID, d.EventID, d.Installation, d.Target, d.State, strconv.Itoa(d.Attempts), next(d, stopped), human.Short(d.LastError, 80))
 				}
 				p.painted(t, 4).write(p.Stdout)
 				p.more(page.Next)
@@ -85,7 +86,7 @@ func next(d admin.Delivery, stopped map[string]string) string {
 	if state := stopped[d.Target]; state != "" && due(d) {
 		return "target " + state
 	}
-	return in(d.NextAttempt)
+	return human.In(d.NextAttempt)
 }
 
 func (p *program) showDelivery() *cobra.Command {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 )
 
 func TestNext(t *testing.T) {
@@ -17,7 +18,7 @@ func TestNext(t *testing.T) {
 	}{
 		{"it is due, and its target takes calls", admin.Delivery{Target: "log", State: "pending", NextAttempt: past}, "now"},
 		{"it is due, and its target is down", admin.Delivery{Target: "app", State: "pending", NextAttempt: past}, "target down"},
-		{"it is not due", admin.Delivery{Target: "app", State: "pending", NextAttempt: future}, in(future)},
+		{"it is not due", admin.Delivery{Target: "app", State: "pending", NextAttempt: future}, human.In(future)},
 		{"it is over", admin.Delivery{Target: "app", State: "delivered"}, "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

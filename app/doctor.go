@@ -14,6 +14,7 @@ import (
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 )
 
 // level is how much a finding matters.
@@ -131,9 +132,9 @@ func (p *program) showFindings(all []finding) {
 		if p.colorful(p.Stdout) {
 			shown = colors[f.Level] + shown + plain
 		}
-		p.line("%s  %-*s  %s", shown, width, f.Check, printable(f.Detail))
+		p.line("%s  %-*s  %s", shown, width, f.Check, human.Printable(f.Detail))
 		if f.NextStep != "" {
-			p.line("%*s  %s", width+6, "", printable(f.NextStep))
+			p.line("%*s  %s", width+6, "", human.Printable(f.NextStep))
 		}
 	}
 }

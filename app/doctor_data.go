@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"leasehold/internal/human"
 	"leasehold/store/sqlite"
 )
 
@@ -51,7 +52,7 @@ func checkFileSystem(p sqlite.Place, forced bool) finding {
 
 // checkDisk looks at the room that is left.
 func checkDisk(p sqlite.Place) finding {
-	room := bytesWords(p.Free) + " free"
+	room := human.Bytes(p.Free) + " free"
 	if p.Nodes >= 0 {
 		room += fmt.Sprintf(", room for %d files", p.Nodes)
 	}

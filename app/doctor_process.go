@@ -9,6 +9,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/config"
+	"leasehold/internal/human"
 	"leasehold/store"
 	"leasehold/store/sqlite"
 )
@@ -52,7 +53,7 @@ func checkAnswer(socket string, err error, owner sqlite.Owner, held bool, o admi
 		return finding{"process", fail, err.Error(), "see what it says"}
 	case held:
 		return finding{
-			"process", fail, fmt.Sprintf("%s has the store, and nothing answers on %s", holder(owner), socket),
+			"process", fail, fmt.Sprintf("%s has the store, and nothing answers on %s", owner, socket),
 			"give both the same config (admin.socket is where they meet); when that process is stuck, end it and start it again",
 		}
 	}
@@ -80,7 +81,7 @@ func checkVersion(own, other admin.Version) finding {
 		if v.Commit == "" {
 			return v.Version
 		}
-		return v.Version + " (" + short(v.Commit, 12) + ")"
+		return v.Version + " (" + human.Short(v.Commit, 12) + ")"
 	}
 	if own.Version != other.Version || own.Commit != other.Commit {
 		return finding{"version", warn, fmt.Sprintf("this is %s, and %s runs", words(own), words(other)), "restart leasehold to run this one; or use the other one's command"}

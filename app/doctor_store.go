@@ -10,6 +10,7 @@ import (
 
 	"leasehold/config"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 	"leasehold/internal/identity"
 	"leasehold/store"
 	"leasehold/store/sqlite"
@@ -64,8 +65,8 @@ func checkServer(ctx context.Context, x *patient, url string) finding {
 
 // newestBackup is the newest dated backup of this box; nil = there is none.
 func newestBackup(c *config.Config) *sqlite.BackupFile {
-	all, err := sqlite.OwnBackups(backupsDir(c), string(c.Node.DataDir))
-	if err != nil || len(all) == 0 || backupsDir(c) == "" {
+	all, err := sqlite.OwnBackups(c.BackupsDir(), string(c.Node.DataDir))
+	if err != nil || len(all) == 0 || c.BackupsDir() == "" {
 		return nil
 	}
 	return &all[0]
@@ -96,9 +97,9 @@ func checkDatabase(ctx context.Context, x *patient, p sqlite.Place, newest *sqli
 	}
 	switch {
 	case err == nil && x.full:
-		return finding{"store", fine, fmt.Sprintf("%s, %s, read as a whole: sound", x.path, bytesWords(p.Bytes)), ""}
+		return finding{"store", fine, fmt.Sprintf("%s, %s, read as a whole: sound", x.path, human.Bytes(p.Bytes)), ""}
 	case err == nil:
-		return finding{"store", fine, fmt.Sprintf("%s, %s; leasehold doctor --full reads all of it", x.path, bytesWords(p.Bytes)), ""}
+		return finding{"store", fine, fmt.Sprintf("%s, %s; leasehold doctor --full reads all of it", x.path, human.Bytes(p.Bytes)), ""}
 	case fault.Is(err, fault.Corrupt):
 		return finding{"store", fail, err.Error(), restore}
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // an older schema, or none yet
@@ -116,11 +117,11 @@ const longLog = 64 << 20
 func checkLog(p sqlite.Place, held bool) finding {
 	switch {
 	case p.LogBytes > longLog && held:
-		return finding{"log", warn, bytesWords(p.LogBytes) + " are not folded into the database: some program reads it without an end", "fuser " + p.Path + " names those who have it open; then: leasehold tasks run upkeep"}
+		return finding{"log", warn, human.Bytes(p.LogBytes) + " are not folded into the database: some program reads it without an end", "fuser " + p.Path + " names those who have it open; then: leasehold tasks run upkeep"}
 	case p.LogBytes > longLog:
-		return finding{"log", warn, bytesWords(p.LogBytes) + " are not folded into the database", "start leasehold, which folds it in"}
+		return finding{"log", warn, human.Bytes(p.LogBytes) + " are not folded into the database", "start leasehold, which folds it in"}
 	}
-	return finding{"log", fine, bytesWords(p.LogBytes) + " beside the database", ""}
+	return finding{"log", fine, human.Bytes(p.LogBytes) + " beside the database", ""}
 }
 
 // lateBackup is how many intervals may pass without a backup before it is said. One
@@ -137,7 +138,7 @@ func checkBackups(b config.Backup, newest *sqlite.BackupFile, now time.Time) fin
 		}
 		return f
 	}
-	age := fmt.Sprintf("the newest is %s, %s", newest.Path, ago(newest.At))
+	age := fmt.Sprintf("the newest is %s, %s", newest.Path, human.Ago(newest.At))
 	switch old := now.Sub(newest.At); {
 	case every == 0 && old > 7*24*time.Hour:
 		return finding{"backups", warn, age + ", and none is made by itself", byItself}

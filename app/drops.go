@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 	"leasehold/internal/loop"
 )
 
@@ -115,7 +116,7 @@ func (d *drops) troubles() []admin.Trouble {
 	}
 	return []admin.Trouble{{
 		What: "backlog", State: "dropping", NextStep: dropStep,
-		Reason: fmt.Sprintf("%s since the start, the last %s", gaveWay(total), ago(last)),
+		Reason: fmt.Sprintf("%s since the start, the last %s", gaveWay(total), human.Ago(last)),
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/channel"
+	"leasehold/internal/human"
 )
 
 func (p *program) eventsCommand() *cobra.Command {
@@ -37,7 +38,7 @@ func (p *program) listEvents() *cobra.Command {
 				}
 				t := newTable("SEQ", "EVENT", "INSTALLATION", "TYPE", "CONVERSATION", "ACCEPTED", "DELIVERIES")
 				for _, e := range page.Items {
-					t.row(strconv.FormatInt(e.Seq, 10), e.ID, e.Installation, e.Type, short(e.Conversation, 24), ago(e.AcceptedAt), journeys(e.Deliveries))
+					t.row(strconv.FormatInt(e.Seq, 10), e.ID, e.Installation, e.Type, human.Short(e.Conversation, 24), human.Ago(e.AcceptedAt), journeys(e.Deliveries))
 				}
 				t.write(p.Stdout)
 				p.more(page.Next)
@@ -151,6 +152,6 @@ func (p *program) tailed(e admin.Event) error {
 	}
 	var body channel.Event
 	_ = json.Unmarshal(e.Body, &body) // of another version: shown without its text
-	p.line("%s  %s  %s  %s  %s", e.AcceptedAt.UTC().Format(time.TimeOnly), e.ID, printable(e.Installation), printable(e.Type), short(printable(body.Text), 120))
+	p.line("%s  %s  %s  %s  %s", e.AcceptedAt.UTC().Format(time.TimeOnly), e.ID, human.Printable(e.Installation), human.Printable(e.Type), human.Short(human.Printable(body.Text), 120))
 	return p.written()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leasehold/delivery"
+	"leasehold/internal/human"
 )
 
 // What stands under system in the envelope of each type. docs/delivery.md explains
@@ -40,7 +41,7 @@ func because(what, reason, step string) string {
 
 // after is how long something was not well, in words.
 func after(down, well instant) string {
-	return ", after " + span(well.Sub(down.Time))
+	return ", after " + human.Span(well.Sub(down.Time))
 }
 
 type linkNews struct {

@@ -14,6 +14,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 )
 
 func (p *program) installationsCommand() *cobra.Command {
@@ -55,9 +56,9 @@ func (p *program) installationTable(views []admin.View) {
 	for _, v := range views {
 		reason := strings.TrimPrefix(v.Status.Reason+": "+v.Status.Detail, ": ")
 		if !v.Status.NextAttempt.IsZero() {
-			reason += "; next try " + in(v.Status.NextAttempt)
+			reason += "; next try " + human.In(v.Status.NextAttempt)
 		}
-		t.row(v.ID, v.Type, v.Status.State, ago(v.Status.Since), ago(v.Status.LastEvent), strconv.FormatInt(v.Backlog, 10), short(strings.TrimSuffix(reason, ": "), 80))
+		t.row(v.ID, v.Type, v.Status.State, human.Ago(v.Status.Since), human.Ago(v.Status.LastEvent), strconv.FormatInt(v.Backlog, 10), human.Short(strings.TrimSuffix(reason, ": "), 80))
 	}
 	p.painted(t, 2).write(p.Stdout)
 }

@@ -11,6 +11,7 @@ import (
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/delivery"
+	"leasehold/internal/human"
 	"leasehold/internal/seal"
 )
 
@@ -83,7 +84,7 @@ func (p *program) listKeys() *cobra.Command {
 				}
 				t := newTable("KEY", "TARGET", "MADE", "RETIRED")
 				for _, k := range page.Items {
-					t.row(k.ID, k.Target, ago(k.CreatedAt), ago(k.RetiredAt))
+					t.row(k.ID, k.Target, human.Ago(k.CreatedAt), human.Ago(k.RetiredAt))
 				}
 				t.write(p.Stdout)
 				return nil

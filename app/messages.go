@@ -11,6 +11,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/delivery/outbound"
+	"leasehold/internal/human"
 )
 
 func (p *program) messagesCommand() *cobra.Command {
@@ -35,7 +36,7 @@ func (p *program) listMessages() *cobra.Command {
 				}
 				t := newTable("SEQ", "MESSAGE", "INSTALLATION", "OP", "CONVERSATION", "STATE", "ATTEMPTS", "CREATED", "LAST ERROR")
 				for _, m := range page.Items {
-					t.row(strconv.FormatInt(m.Seq, 10), m.ID, m.Installation, m.Op, short(m.Conversation, 24), m.State, strconv.Itoa(m.Attempts), ago(m.CreatedAt), short(m.LastError, 80))
+					t.row(strconv.FormatInt(m.Seq, 10), m.ID, m.Installation, m.Op, human.Short(m.Conversation, 24), m.State, strconv.Itoa(m.Attempts), human.Ago(m.CreatedAt), human.Short(m.LastError, 80))
 				}
 				p.painted(t, 5).write(p.Stdout)
 				p.more(page.Next)
@@ -104,7 +105,7 @@ func clean(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
 		if l != "" {
-			lines[i] = printable(l)
+			lines[i] = human.Printable(l)
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 	"leasehold/internal/loop"
 )
 
@@ -29,7 +30,7 @@ func (p *program) listNodes() *cobra.Command {
 				}
 				t := newTable("NODE", "INSTANCE", "SESSION", "VERSION", "SINCE", "WEIGHT", "LEASES", "DRAINING")
 				for _, n := range page.Items {
-					t.row(n.Name, n.Instance, n.Session, n.Version, ago(n.OpenedAt), strconv.Itoa(n.Weight), strconv.Itoa(n.Leases), leavingWord(n))
+					t.row(n.Name, n.Instance, n.Session, n.Version, human.Ago(n.OpenedAt), strconv.Itoa(n.Weight), strconv.Itoa(n.Leases), leavingWord(n))
 				}
 				t.write(p.Stdout)
 				return nil

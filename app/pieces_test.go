@@ -212,14 +212,6 @@ func TestTable(t *testing.T) {
 			t.Errorf("got\n%q, want\n%q", got, want)
 		}
 	})
-
-	t.Run("spans are told in their largest unit", func(t *testing.T) {
-		for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", 3 * time.Minute: "3m", 30 * time.Hour: "30h", 49 * time.Hour: "2d"} {
-			if got := span(d); got != want {
-				t.Errorf("%v: got %s, want %s", d, got, want)
-			}
-		}
-	})
 }
 
 func TestResolver(t *testing.T) {

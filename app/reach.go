@@ -54,7 +54,7 @@ func (p *program) reach(ctx context.Context, n need, do func(context.Context, *a
 	case b.up(ctx, socket):
 		return overSocket(ctx, socket, do)
 	case n == running && b.held:
-		return fault.Errorf(fault.Internal, "%s holds the store and does not answer on %s; restart it", holder(b.owner), socket)
+		return fault.Errorf(fault.Internal, "%s holds the store and does not answer on %s; restart it", b.owner.String(), socket)
 	case n == running:
 		return notRunning(c, "nothing answers on "+socket)
 	}
@@ -167,7 +167,7 @@ func (p *program) inProcess(ctx context.Context, b *box, n need, do func(context
 	c, log, url, path := b.config, b.log, b.url, b.path
 	o := admin.Options{Types: b.types, Mode: admin.Stopped, Shared: store.Shared(url), Log: log}
 	if b.held {
-		o.Mode, o.Holder = admin.Unreachable, holder(b.owner)
+		o.Mode, o.Holder = admin.Unreachable, b.owner.String()
 	}
 	switch {
 	case n != reading && o.Mode == admin.Unreachable:

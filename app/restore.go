@@ -13,6 +13,7 @@ import (
 	"leasehold/admin"
 	"leasehold/config"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 	"leasehold/store"
 	"leasehold/store/sqlite"
 )
@@ -112,7 +113,7 @@ func (p *program) idle(ctx context.Context, c *config.Config) (*box, error) {
 		return nil, err
 	}
 	if b.held {
-		return nil, fault.Errorf(fault.Busy, "%s has the store %s: stop it first, with Ctrl-C where it runs or with its service, then try again", holder(b.owner), b.path)
+		return nil, fault.Errorf(fault.Busy, "%s has the store %s: stop it first, with Ctrl-C where it runs or with its service, then try again", b.owner.String(), b.path)
 	}
 	return b, nil
 }
@@ -134,9 +135,9 @@ func (p *program) confirm(b sqlite.Backup, to string, yes bool) error {
 	if yes {
 		return nil
 	}
-	about := fmt.Sprintf("%s is a backup of %s, made %s, of %s.", b.Path, whose(b), ago(b.At), bytesWords(b.Bytes))
+	about := fmt.Sprintf("%s is a backup of %s, made %s, of %s.", b.Path, whose(b), human.Ago(b.At), human.Bytes(b.Bytes))
 	if b.Plain {
-		about = fmt.Sprintf("%s is a plain copy of a store, of %s, without what stood only in its log.", b.Path, bytesWords(b.Bytes))
+		about = fmt.Sprintf("%s is a plain copy of a store, of %s, without what stood only in its log.", b.Path, human.Bytes(b.Bytes))
 	}
 	if !interactive(p.Stdin) {
 		return usage("%s If it came from another box, stop that one, or two hold each connection; then say so with --yes", about)

@@ -12,6 +12,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/config"
+	"leasehold/internal/human"
 )
 
 // programTarget names the target of a bot that runs without a file.
@@ -68,7 +69,7 @@ func (p *program) introduce(d *draft, to, dir string) error {
 	if p.json {
 		return p.asJSON(map[string]string{"id": d.id, "type": d.kind, "to": to, "data_dir": dir})
 	}
-	p.line("%s %q → %s; its data is kept in %s, for the next run of the same id", d.kind, d.id, printable(to), dir)
+	p.line("%s %q → %s; its data is kept in %s, for the next run of the same id", d.kind, d.id, human.Printable(to), dir)
 	p.line("From another terminal: %s --data-dir %s status", shellWord(os.Args[0]), shellWord(dir))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 )
 
 func (p *program) secretsCommand() *cobra.Command {
@@ -29,7 +30,7 @@ func (p *program) listSecrets() *cobra.Command {
 				}
 				t := newTable("SECRET", "SET")
 				for _, s := range page.Items {
-					t.row(s.Name, ago(s.UpdatedAt))
+					t.row(s.Name, human.Ago(s.UpdatedAt))
 				}
 				t.write(p.Stdout)
 				return nil

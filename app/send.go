@@ -16,6 +16,7 @@ import (
 	"leasehold/channel"
 	"leasehold/delivery/outbound"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 )
 
 func (p *program) sendCommand() *cobra.Command {
@@ -164,7 +165,7 @@ func says(m admin.MessageView) string {
 	if m.LastError != "" {
 		words += ": " + m.LastError
 	}
-	return printable(words)
+	return human.Printable(words)
 }
 
 // spanFlag is a flag that takes a duration, days too.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leasehold/internal/human"
 )
 
 // fields writes one thing for people, a line for each field that has a value:
@@ -20,7 +22,7 @@ func (p *program) fields(nameValue ...string) {
 	}
 	for i := 0; i+1 < len(nameValue); i += 2 {
 		if name, value := nameValue[i], nameValue[i+1]; value != "" {
-			p.line("%-*s  %s", width, name, printable(value))
+			p.line("%-*s  %s", width, name, human.Printable(value))
 		}
 	}
 }
@@ -31,9 +33,9 @@ func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	when := ago(t)
+	when := human.Ago(t)
 	if time.Until(t) > 0 {
-		when = in(t)
+		when = human.In(t)
 	}
 	return t.UTC().Format(time.RFC3339) + " (" + when + ")"
 }

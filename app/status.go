@@ -9,6 +9,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/internal/fault"
+	"leasehold/internal/human"
 )
 
 func (p *program) statusCommand() *cobra.Command {
@@ -99,7 +100,7 @@ func (p *program) showStatus(o admin.Overview) {
 		p.line("")
 		t := newTable("TARGET", "TYPE", "STATE", "SINCE", "NEXT PROBE", "REASON")
 		for _, x := range o.Targets {
-			t.row(x.Name, x.Type, x.State, ago(x.Since), in(x.NextProbe), short(x.Reason, 80))
+			t.row(x.Name, x.Type, x.State, human.Ago(x.Since), human.In(x.NextProbe), human.Short(x.Reason, 80))
 		}
 		p.painted(t, 2).write(p.Stdout)
 	}
@@ -121,7 +122,7 @@ func (p *program) showStatus(o admin.Overview) {
 func troubleLine(x admin.Trouble) string {
 	line := x.What + " is " + strings.ReplaceAll(x.State, "_", " ")
 	if x.Reason != "" {
-		line += " (" + printable(x.Reason) + ")"
+		line += " (" + human.Printable(x.Reason) + ")"
 	}
 	if x.NextStep != "" {
 		line += ": " + x.NextStep
@@ -152,7 +153,7 @@ func headline(o admin.Overview) string {
 			counts += fmt.Sprintf(", %d dropped since the start", n)
 		}
 		return fmt.Sprintf("leasehold %s runs as %s (process %d, for %s): %s; %s",
-			o.Version.Version, o.Node.Name, o.Node.PID, strings.TrimSuffix(ago(o.Node.Started), " ago"), well, counts)
+			o.Version.Version, o.Node.Name, o.Node.PID, strings.TrimSuffix(human.Ago(o.Node.Started), " ago"), well, counts)
 	case admin.Passive:
 		return "leasehold waits to take over from " + o.Holder + "; " + counts
 	case admin.Unreachable:

@@ -6,11 +6,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+
+	"leasehold/internal/human"
 )
 
 // table writes rows for people: aligned columns, a heading, no lines.
@@ -23,7 +23,7 @@ func newTable(heading ...string) *table { return &table{rows: [][]string{heading
 
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = printable(c)
+		cells[i] = human.Printable(c)
 	}
 	t.rows = append(t.rows, cells)
 }
@@ -48,65 +48,6 @@ func (t *table) write(w io.Writer) {
 			}
 		}
 		_, _ = fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
-	}
-}
-
-// printable keeps what a platform or a stranger sent from moving the cursor,
-// breaking the row, or showing as nothing.
-func printable(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case !unicode.IsPrint(r):
-			return '·'
-		}
-		return r
-	}, s)
-}
-
-// short cuts a text to n runes.
-func short(s string, n int) string {
-	runes := []rune(s)
-	if len(runes) <= n {
-		return s
-	}
-	return string(runes[:n-1]) + "…"
-}
-
-// ago is a time as people say it; "-" for never.
-func ago(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return span(time.Since(t)) + " ago"
-}
-
-// in is a time to come; "-" for none.
-func in(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	if d := time.Until(t); d > 0 {
-		return "in " + span(d)
-	}
-	return "now"
-}
-
-// span is a duration in its largest unit, which is all that a table has room for.
-func span(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	default:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/config"
+	"leasehold/internal/human"
 )
 
 func (p *program) targetsCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func (p *program) listTargets() *cobra.Command {
 				t := newTable("TARGET", "TYPE", "STATE", "SOURCE", "REASON")
 				for _, v := range all.Items {
 					state, reason := targetWords(v)
-					t.row(v.Name, v.Type(), state, v.Source, short(reason, 80))
+					t.row(v.Name, v.Type(), state, v.Source, human.Short(reason, 80))
 				}
 				p.painted(t, 2).write(p.Stdout)
 				return nil
@@ -170,7 +171,7 @@ func targetArgs(c *cobra.Command, args []string) (name string, keys map[string]a
 	for _, arg := range args[1:] {
 		key, text, ok := strings.Cut(arg, "=")
 		if !ok || key == "" {
-			return "", nil, usage("%q: write KEY=VALUE", short(arg, 40))
+			return "", nil, usage("%q: write KEY=VALUE", human.Short(arg, 40))
 		}
 		if err := setTargetKey(keys, key, text); err != nil {
 			return "", nil, usage("%s: %w", key, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 )
 
 func (p *program) tasksCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func (p *program) listTasks() *cobra.Command {
 					if x.LastError != "" {
 						result = x.LastError
 					}
-					t.row(x.Name, ago(x.LastStart), ago(x.LastSuccess), in(x.NextRun), strconv.Itoa(x.ConsecutiveFailures), x.Node, short(result, 80))
+					t.row(x.Name, human.Ago(x.LastStart), human.Ago(x.LastSuccess), human.In(x.NextRun), strconv.Itoa(x.ConsecutiveFailures), x.Node, human.Short(result, 80))
 				}
 				t.write(p.Stdout)
 				return nil

@@ -11,6 +11,7 @@ import (
 	"leasehold/admin"
 	"leasehold/channel"
 	"leasehold/internal/apitoken"
+	"leasehold/internal/human"
 )
 
 func (p *program) tokensCommand() *cobra.Command {
@@ -77,7 +78,7 @@ func (p *program) listTokens() *cobra.Command {
 					if !x.ExpiresAt.IsZero() {
 						expires = stamp(x.ExpiresAt)
 					}
-					t.row(x.Name, strings.Join(x.Scopes, ", "), strings.Join(x.Installations, ", "), ago(x.CreatedAt), expires, ago(x.UsedAt))
+					t.row(x.Name, strings.Join(x.Scopes, ", "), strings.Join(x.Installations, ", "), human.Ago(x.CreatedAt), expires, human.Ago(x.UsedAt))
 				}
 				t.write(p.Stdout)
 				return nil

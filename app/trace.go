@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/internal/human"
 )
 
 func (p *program) traceCommand() *cobra.Command {
@@ -36,9 +37,9 @@ message, whose way to the platform is told.`,
 // timeline writes a trace for people.
 func (p *program) timeline(t admin.Trace) {
 	if m := t.Message; m != nil {
-		p.line("%s, a message of installation %s", m.ID, printable(m.Installation))
+		p.line("%s, a message of installation %s", m.ID, human.Printable(m.Installation))
 	} else {
-		p.line("%s, a %s of installation %s", t.Event.ID, printable(t.Event.Type), printable(t.Event.Installation))
+		p.line("%s, a %s of installation %s", t.Event.ID, human.Printable(t.Event.Type), human.Printable(t.Event.Installation))
 	}
 	p.line("")
 	rows := newTable("TIME", "STEP", "TARGET", "DELIVERY", "ATTEMPTS", "")
@@ -55,6 +56,6 @@ func (p *program) timeline(t admin.Trace) {
 	p.painted(rows, 1).write(p.Stdout)
 	if t.Event != nil && len(t.Event.Deliveries) == 0 {
 		p.line("")
-		p.line("It goes to no target: none takes a %s of %s.", printable(t.Event.Type), printable(t.Event.Installation))
+		p.line("It goes to no target: none takes a %s of %s.", human.Printable(t.Event.Type), human.Printable(t.Event.Installation))
 	}
 }

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"path/filepath"
+	"time"
+)
 
 // Admin is the table [admin].
 type Admin struct {
@@ -124,4 +127,15 @@ type Log struct {
 	// Format is "json", "text", or "auto": text on a terminal, else JSON lines.
 	// Default auto.
 	Format string `toml:"format" default:"auto" oneof:"auto json text"`
+}
+
+// BackupsDir is the folder of the dated backups; "" where no data folder is known.
+func (c *Config) BackupsDir() string {
+	switch {
+	case c.Tasks.Backup.Dir != "":
+		return string(c.Tasks.Backup.Dir)
+	case c.Node.DataDir != "":
+		return filepath.Join(string(c.Node.DataDir), "backups")
+	}
+	return ""
 }

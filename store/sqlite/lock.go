@@ -22,6 +22,18 @@ type Owner struct {
 	Started time.Time `json:"started"`
 }
 
+// String says who it is in a few words; without a PID it did not say.
+func (o Owner) String() string {
+	if o.PID == 0 {
+		return "another process"
+	}
+	who := fmt.Sprintf("process %d on %s", o.PID, o.Host)
+	if o.Name != "" {
+		who += fmt.Sprintf(" (node %s)", o.Name)
+	}
+	return who + ", running since " + o.Started.UTC().Format(time.RFC3339)
+}
+
 // LockedError says who holds a database. Its kind is fault.Busy.
 type LockedError struct {
 	Path  string
@@ -29,15 +41,7 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	who := "another process"
-	if o := e.Owner; o.PID != 0 {
-		who = fmt.Sprintf("process %d on %s", o.PID, o.Host)
-		if o.Name != "" {
-			who += fmt.Sprintf(" (node %s)", o.Name)
-		}
-		who += ", running since " + o.Started.UTC().Format(time.RFC3339)
-	}
-	return fmt.Sprintf("%s is in use by %s: stop it first, or let this one wait for it", e.Path, who)
+	return fmt.Sprintf("%s is in use by %s: stop it first, or let this one wait for it", e.Path, e.Owner)
 }
 
 // errLocked is what a system's tryLock answers when somebody else has the lock.
