@@ -5,48 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/app/doctor"
 	"leasehold/channel"
-	"leasehold/config"
 	"leasehold/internal/fault"
 	"leasehold/internal/human"
 )
-
-// level is how much a finding matters.
-type level string
-
-const (
-	fine level = "ok"
-	warn level = "warn" // it works, and will not for ever, or not as one thinks
-	fail level = "fail" // it does not work, or loses what it should keep
-)
-
-// finding is what one check found.
-type finding struct {
-	Check    string `json:"check"`
-	Level    level  `json:"level"`
-	Detail   string `json:"detail"`
-	NextStep string `json:"next_step,omitempty"`
-}
-
-// patient is what the checks look at. What could not be found out is its zero
-// value, and the finding of whoever looked for it.
-type patient struct {
-	config  *config.Config
-	resolve channel.Resolver
-	types   *channel.Types
-	path    string // of the database
-	full    bool   // read the whole database
-	online  bool   // look names up and connect
-
-	running bool // somebody answers on the socket
-	node    admin.Overview
-}
 
 func (p *program) doctorCommand() *cobra.Command {
 	var full, online bool
@@ -73,7 +40,7 @@ func (p *program) doctor(ctx context.Context, full, online bool) error {
 	failed := 0
 	for i := range all {
 		all[i].Detail, all[i].NextStep = p.redact.String(all[i].Detail), p.redact.String(all[i].NextStep)
-		if all[i].Level == fail {
+		if all[i].Level == doctor.Fail {
 			failed++
 		}
 	}
@@ -95,38 +62,43 @@ func (p *program) doctor(ctx context.Context, full, online bool) error {
 	return &exitError{fault.ExitFailed, fmt.Errorf("%d checks failed; do what stands beneath them, then run leasehold doctor again", failed)}
 }
 
-// examine runs the checks in the order in which one goes about it: without a config
-// there is no data folder to look at, without a folder no store.
-func (p *program) examine(ctx context.Context, full, online bool) []finding {
-	found := []finding{checkClock(clockSynchronised(), time.Now(), builtAt())}
-	x := &patient{full: full, online: online}
+// examine looks at everything, or at what can be looked at without a config.
+func (p *program) examine(ctx context.Context, full, online bool) []doctor.Finding {
+	found := []doctor.Finding{doctor.Machine()}
 	c, err := p.load()
 	if err != nil {
-		return append(found, configFaults(err)...)
+		return append(found, doctor.Faults(err)...)
 	}
-	x.config, x.resolve = c, p.resolver(slog.New(slog.DiscardHandler))
-	if x.types, err = channel.NewTypes(x.resolve, p.Types...); err != nil {
-		return append(found, finding{"config", fail, err.Error(), "correct the program's channel types"})
+	resolve := p.resolver(slog.New(slog.DiscardHandler))
+	types, err := channel.NewTypes(resolve, p.Types...)
+	if err != nil {
+		return append(found, doctor.Finding{Check: "config", Level: doctor.Fail, Detail: err.Error(), NextStep: "correct the program's channel types"})
 	}
-	found = append(found, p.checkConfig(ctx, x)...)
-	found = append(found, p.checkSecrets(x)...)
-	found = append(found, checkProxy(c.Connect, p.env)...)
-	found = append(found, checkDataDir(string(c.Node.DataDir))...)
-	found = append(found, p.checkProcess(ctx, x)...)
-	found = append(found, checkStore(ctx, x)...)
-	if online {
-		found = append(found, checkHosts(ctx, hostsOf(x))...)
-	}
-	return found
+	return append(found, doctor.Examine(ctx, doctor.Patient{
+		Config: c, Resolve: resolve, Types: types, Version: buildVersion(), Env: p.env, Full: full, Online: online,
+		Startable: func(ctx context.Context) error {
+			if err := p.lookIntoVault(ctx, c, resolve); err != nil {
+				return err
+			}
+			return errors.Join(unbuilt(ctx, c, types, resolve), p.startable(c, resolve))
+		},
+		Status: func(ctx context.Context, socket string) (o admin.Overview, err error) {
+			err = ask(ctx, socket, func(ctx context.Context, a *admin.Client) (err error) {
+				o, err = a.Status(ctx)
+				return err
+			})
+			return o, err
+		},
+	})...)
 }
 
 // showFindings writes a line for each check, and what to do beneath it.
-func (p *program) showFindings(all []finding) {
+func (p *program) showFindings(all []doctor.Finding) {
 	width := 0
 	for _, f := range all {
 		width = max(width, len(f.Check))
 	}
-	colors := map[level]string{fine: green, warn: yellow, fail: red}
+	colors := map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
 	for _, f := range all {
 		shown := fmt.Sprintf("%-4s", f.Level)
 		if p.colorful(p.Stdout) {
@@ -137,10 +109,4 @@ func (p *program) showFindings(all []finding) {
 			p.line("%*s  %s", width+6, "", human.Printable(f.NextStep))
 		}
 	}
-}
-
-// exists reports whether there is something at path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package app
+package doctor
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 func TestCheckRights(t *testing.T) {
 	dir := t.TempDir()
-	look := func(t *testing.T, mode os.FileMode) []finding {
+	look := func(t *testing.T, mode os.FileMode) []Finding {
 		t.Helper()
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
@@ -20,9 +20,9 @@ func TestCheckRights(t *testing.T) {
 		return checkDataDir(dir)
 	}
 	t.Run("what others may do is told with the command that ends it", func(t *testing.T) {
-		found(t, only(t, look(t, 0o777)), fail, "may write", "chmod 700 "+dir)
-		found(t, only(t, look(t, 0o755)), warn, "may read", "chmod 700 "+dir)
-		found(t, only(t, look(t, 0o700)), fine)
+		found(t, only(t, look(t, 0o777)), Fail, "may write", "chmod 700 "+dir)
+		found(t, only(t, look(t, 0o755)), Warn, "may read", "chmod 700 "+dir)
+		found(t, only(t, look(t, 0o700)), OK)
 	})
 	t.Run("a file of somebody else's is told, as root leaves one", func(t *testing.T) {
 		needs.Root(t)
@@ -33,7 +33,7 @@ func TestCheckRights(t *testing.T) {
 		if err := os.Chown(file, 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		found(t, only(t, look(t, 0o700)), fail, file, "12345", "chown -R")
+		found(t, only(t, look(t, 0o700)), Fail, file, "12345", "chown -R")
 	})
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package app
+package doctor
 
 import (
 	"fmt"
@@ -16,20 +16,20 @@ import (
 
 // checkRights looks at who may do what in the data folder: it is its owner's alone,
 // and what is in it has the same owner.
-func checkRights(dir string, info fs.FileInfo) (all []finding) {
+func checkRights(dir string, info fs.FileInfo) (all []Finding) {
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
-		all = append(all, finding{"data folder", fail, fmt.Sprintf("others may write to it (mode %04o): %s", mode, dir), "chmod 700 " + dir})
+		all = append(all, Finding{"data folder", Fail, fmt.Sprintf("others may write to it (mode %04o): %s", mode, dir), "chmod 700 " + dir})
 	case mode&0o055 != 0:
-		all = append(all, finding{"data folder", warn, fmt.Sprintf("others may read what the bots hear (mode %04o): %s", mode, dir), "chmod 700 " + dir})
+		all = append(all, Finding{"data folder", Warn, fmt.Sprintf("others may read what the bots hear (mode %04o): %s", mode, dir), "chmod 700 " + dir})
 	}
 	owner, ok := uidOf(info)
 	if !ok {
 		return all
 	}
 	if unix.Access(dir, unix.R_OK|unix.W_OK|unix.X_OK) != nil {
-		all = append(all, finding{
-			"data folder", fail, fmt.Sprintf("it is %s's, and this is %s, who may not write to it: %s", userName(owner), userName(os.Geteuid()), dir),
+		all = append(all, Finding{
+			"data folder", Fail, fmt.Sprintf("it is %s's, and this is %s, who may not write to it: %s", userName(owner), userName(os.Geteuid()), dir),
 			"use the user that leasehold runs as: sudo -u " + userName(owner) + " leasehold doctor",
 		})
 	}
@@ -43,8 +43,8 @@ func checkRights(dir string, info fs.FileInfo) (all []finding) {
 			continue // it went meanwhile
 		}
 		if of, ok := uidOf(info); ok && of != owner {
-			all = append(all, finding{
-				"data folder", fail, fmt.Sprintf("%s is %s's, and the folder is %s's", filepath.Join(dir, e.Name()), userName(of), userName(owner)),
+			all = append(all, Finding{
+				"data folder", Fail, fmt.Sprintf("%s is %s's, and the folder is %s's", filepath.Join(dir, e.Name()), userName(of), userName(owner)),
 				fmt.Sprintf("chown -R %s %s", userName(owner), dir),
 			})
 			break // one is enough: the command mends all

@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -15,15 +15,13 @@ import (
 )
 
 // checkProcess looks for who runs here, and whether he answers.
-func (p *program) checkProcess(ctx context.Context, x *patient) (all []finding) {
-	socket := string(x.config.Admin.Socket)
-	err := ask(ctx, socket, func(ctx context.Context, a *admin.Client) (err error) {
-		x.node, err = a.Status(ctx)
-		return err
-	})
+func checkProcess(ctx context.Context, x *Patient) (all []Finding) {
+	socket := string(x.Config.Admin.Socket)
+	var err error
+	x.node, err = x.Status(ctx, socket)
 	var owner sqlite.Owner
 	held := false
-	if url, err := x.config.StoreURL(x.resolve); err == nil {
+	if url, err := x.Config.StoreURL(x.Resolve); err == nil {
 		if path, err := store.Path(url); err == nil {
 			owner, held = sqlite.Holder(path)
 		}
@@ -32,36 +30,36 @@ func (p *program) checkProcess(ctx context.Context, x *patient) (all []finding) 
 	all = append(all, checkAnswer(socket, err, owner, held, x.node))
 	all = append(all, checkCopies(ctx, socket)...)
 	if x.running {
-		all = append(all, checkVersion(buildVersion(), x.node.Version))
+		all = append(all, checkVersion(x.Version, x.node.Version))
 	}
-	installations, limit := len(x.config.Installations), openFiles()
+	installations, limit := len(x.Config.Installations), openFiles()
 	if x.running {
 		installations = max(installations, len(x.node.Installations))
 		limit = openFilesOf(x.node.Node.PID)
 	}
-	return append(all, checkOpenFiles(limit, filesNeeded(installations, x.config.Delivery)))
+	return append(all, checkOpenFiles(limit, filesNeeded(installations, x.Config.Delivery)))
 }
 
 // checkAnswer compares who has the store with who answers on the socket.
-func checkAnswer(socket string, err error, owner sqlite.Owner, held bool, o admin.Overview) finding {
+func checkAnswer(socket string, err error, owner sqlite.Owner, held bool, o admin.Overview) Finding {
 	switch {
 	case err == nil && o.Node != nil:
-		return finding{"process", fine, fmt.Sprintf("process %d runs as %s and answers on %s", o.Node.PID, o.Node.Name, socket), ""}
+		return Finding{"process", OK, fmt.Sprintf("process %d runs as %s and answers on %s", o.Node.PID, o.Node.Name, socket), ""}
 	case err == nil && o.Holder != "": // a socket of a passive one that took the configured name
-		return finding{"process", warn, "the process on " + socket + " waits to take over from " + o.Holder, "leave one of the two; see leasehold status"}
+		return Finding{"process", Warn, "the process on " + socket + " waits to take over from " + o.Holder, "leave one of the two; see leasehold status"}
 	case err != nil && !errors.Is(err, admin.ErrNoAnswer):
-		return finding{"process", fail, err.Error(), "see what it says"}
+		return Finding{"process", Fail, err.Error(), "see what it says"}
 	case held:
-		return finding{
-			"process", fail, fmt.Sprintf("%s has the store, and nothing answers on %s", owner, socket),
+		return Finding{
+			"process", Fail, fmt.Sprintf("%s has the store, and nothing answers on %s", owner, socket),
 			"give both the same config (admin.socket is where they meet); when that process is stuck, end it and start it again",
 		}
 	}
-	return finding{"process", fine, "nothing runs here; leasehold run starts it", ""}
+	return Finding{"process", OK, "nothing runs here; leasehold run starts it", ""}
 }
 
 // checkCopies looks for processes that wait for the store.
-func checkCopies(ctx context.Context, socket string) (all []finding) {
+func checkCopies(ctx context.Context, socket string) (all []Finding) {
 	ext := filepath.Ext(socket)
 	found, err := filepath.Glob(strings.TrimSuffix(socket, ext) + ".*" + ext)
 	if err != nil {
@@ -69,14 +67,14 @@ func checkCopies(ctx context.Context, socket string) (all []finding) {
 	}
 	for _, path := range found {
 		if admin.Reach(ctx, path) == nil {
-			all = append(all, finding{"process", warn, "another copy waits to take over, on " + path, "stop the one that is not wanted: two services, or a shell that was forgotten"})
+			all = append(all, Finding{"process", Warn, "another copy waits to take over, on " + path, "stop the one that is not wanted: two services, or a shell that was forgotten"})
 		}
 	}
 	return all
 }
 
 // checkVersion compares this program with the one that runs.
-func checkVersion(own, other admin.Version) finding {
+func checkVersion(own, other admin.Version) Finding {
 	words := func(v admin.Version) string {
 		if v.Commit == "" {
 			return v.Version
@@ -84,9 +82,9 @@ func checkVersion(own, other admin.Version) finding {
 		return v.Version + " (" + human.Short(v.Commit, 12) + ")"
 	}
 	if own.Version != other.Version || own.Commit != other.Commit {
-		return finding{"version", warn, fmt.Sprintf("this is %s, and %s runs", words(own), words(other)), "restart leasehold to run this one; or use the other one's command"}
+		return Finding{"version", Warn, fmt.Sprintf("this is %s, and %s runs", words(own), words(other)), "restart leasehold to run this one; or use the other one's command"}
 	}
-	return finding{"version", fine, words(own), ""}
+	return Finding{"version", OK, words(own), ""}
 }
 
 // ownFiles are the files that a node has open beside its connections: the store's
@@ -100,15 +98,15 @@ func filesNeeded(installations int, d config.Delivery) int64 {
 }
 
 // checkOpenFiles compares the limit with that; 0 = it is not known.
-func checkOpenFiles(limit, need int64) finding {
+func checkOpenFiles(limit, need int64) Finding {
 	switch {
 	case limit == 0:
-		return finding{"open files", fine, "no limit is known", ""}
+		return Finding{"open files", OK, "no limit is known", ""}
 	case limit < need:
-		return finding{
-			"open files", fail, fmt.Sprintf("%d may be open, and up to %d are needed: connections will fail", limit, need),
+		return Finding{
+			"open files", Fail, fmt.Sprintf("%d may be open, and up to %d are needed: connections will fail", limit, need),
 			fmt.Sprintf("raise it: LimitNOFILE=%d in the systemd unit, or ulimit -n %d before leasehold run", 2*need, 2*need),
 		}
 	}
-	return finding{"open files", fine, fmt.Sprintf("%d may be open, up to %d are needed", limit, need), ""}
+	return Finding{"open files", OK, fmt.Sprintf("%d may be open, up to %d are needed", limit, need), ""}
 }

@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"fmt"
@@ -34,16 +34,16 @@ func builtAt() time.Time {
 }
 
 // checkClock looks at the wall clock: signatures, certificates and ages hang on it.
-func checkClock(s synchrony, now, built time.Time) finding {
+func checkClock(s synchrony, now, built time.Time) Finding {
 	const next = "let the system set it: timedatectl set-ntp true (or start your NTP service)"
 	at := now.UTC().Format(time.RFC3339)
 	switch {
 	case now.Before(built):
-		return finding{"clock", fail, fmt.Sprintf("it says %s, and this program was made on %s: certificates will be refused", at, built.UTC().Format(time.DateOnly)), next}
+		return Finding{"clock", Fail, fmt.Sprintf("it says %s, and this program was made on %s: certificates will be refused", at, built.UTC().Format(time.DateOnly)), next}
 	case s == outOfSync:
-		return finding{"clock", warn, "it says " + at + ", and nothing keeps it right: the system calls it not synchronised", next}
+		return Finding{"clock", Warn, "it says " + at + ", and nothing keeps it right: the system calls it not synchronised", next}
 	case s == unknownSync:
-		return finding{"clock", fine, "it says " + at + "; this system does not tell whether it is synchronised", ""}
+		return Finding{"clock", OK, "it says " + at + "; this system does not tell whether it is synchronised", ""}
 	}
-	return finding{"clock", fine, "it says " + at + ", synchronised", ""}
+	return Finding{"clock", OK, "it says " + at + ", synchronised", ""}
 }

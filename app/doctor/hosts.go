@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -23,28 +23,28 @@ const (
 )
 
 // hostsOf are the addresses that the config leads to, each with who needs it.
-func hostsOf(x *patient) map[string]string {
+func hostsOf(x *Patient) map[string]string {
 	hosts := map[string]string{}
 	note := func(address, who string) {
 		if address != "" && hosts[address] == "" {
 			hosts[address] = who
 		}
 	}
-	for _, t := range x.config.Targets {
+	for _, t := range x.Config.Targets {
 		note(addressOf(t.URL), fmt.Sprintf("target %q", t.Name))
 	}
-	if !x.config.Connect.Proxy.IsZero() { // the platforms are reached through it
-		if text, err := x.config.Connect.Proxy.Resolve(x.resolve); err == nil {
+	if !x.Config.Connect.Proxy.IsZero() { // the platforms are reached through it
+		if text, err := x.Config.Connect.Proxy.Resolve(x.Resolve); err == nil {
 			note(addressOf(text), "connect.proxy")
 		}
 		return hosts
 	}
-	for _, i := range x.config.Installations {
+	for _, i := range x.Config.Installations {
 		if !i.Enabled {
 			continue
 		}
 		who := fmt.Sprintf("installation %q", i.ID)
-		if spec, ok := x.types.Lookup(i.Type); ok {
+		if spec, ok := x.Types.Lookup(i.Type); ok {
 			for _, h := range spec.Hosts {
 				note(h, who)
 			}
@@ -86,9 +86,9 @@ func addressOf(text string) string {
 }
 
 // checkHosts looks up every host and opens a connection to it.
-func checkHosts(ctx context.Context, hosts map[string]string) []finding {
+func checkHosts(ctx context.Context, hosts map[string]string) []Finding {
 	addresses := slices.Sorted(maps.Keys(hosts))
-	all := make([]finding, len(addresses))
+	all := make([]Finding, len(addresses))
 	places := make(chan struct{}, hostsAtOnce)
 	var wg sync.WaitGroup
 	for n, address := range addresses {
@@ -100,12 +100,12 @@ func checkHosts(ctx context.Context, hosts map[string]string) []finding {
 	}
 	wg.Wait()
 	if len(all) == 0 {
-		return []finding{{"hosts", fine, "the config names none", ""}}
+		return []Finding{{"hosts", OK, "the config names none", ""}}
 	}
 	return all
 }
 
-func checkHost(ctx context.Context, address, who string) finding {
+func checkHost(ctx context.Context, address, who string) Finding {
 	ctx, cancel := context.WithTimeout(ctx, hostWithin)
 	defer cancel()
 	began := time.Now()
@@ -114,10 +114,10 @@ func checkHost(ctx context.Context, address, who string) finding {
 	switch {
 	case err == nil:
 		_ = conn.Close() // it was to be opened
-		return finding{"hosts", fine, fmt.Sprintf("%s answers in %v (%s)", address, time.Since(began).Round(time.Millisecond), who), ""}
+		return Finding{"hosts", OK, fmt.Sprintf("%s answers in %v (%s)", address, time.Since(began).Round(time.Millisecond), who), ""}
 	case errors.As(err, &dns):
 		host, _, _ := net.SplitHostPort(address)
-		return finding{"hosts", fail, fmt.Sprintf("%s is not known to DNS here (%s): %v", host, who, dns), "correct the name, or the DNS of this machine: /etc/resolv.conf, resolvectl status"}
+		return Finding{"hosts", Fail, fmt.Sprintf("%s is not known to DNS here (%s): %v", host, who, dns), "correct the name, or the DNS of this machine: /etc/resolv.conf, resolvectl status"}
 	}
-	return finding{"hosts", fail, fmt.Sprintf("%s cannot be reached (%s): %v", address, who, err), "let the firewall pass it, or correct the address; behind a proxy, set [connect] proxy"}
+	return Finding{"hosts", Fail, fmt.Sprintf("%s cannot be reached (%s): %v", address, who, err), "let the firewall pass it, or correct the address; behind a proxy, set [connect] proxy"}
 }
