@@ -32,6 +32,7 @@ type Event struct {
 	Raw          json.RawMessage `json:"raw,omitempty"`
 	Payload      []byte          `json:"payload,omitempty"`
 	ContentType  string          `json:"content_type,omitempty"`
+	FollowUp     FollowUp        `json:"-"` // where the answers go for a while: never a part of what is stored or shown
 }
 
 // Ref names a conversation or a sender.

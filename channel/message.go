@@ -16,6 +16,7 @@ type Message struct {
 	MessageID    string // what an edit, a reaction or a reply refers to
 	Text         string
 	Native       json.RawMessage // merged into the platform's call
+	FollowUp     Secret          // where the platform takes this answer, while it does; empty = the ordinary way
 }
 
 // Faults says what m lacks whatever its type, in the words of its keys; none: a type
