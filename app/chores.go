@@ -64,7 +64,10 @@ func chores(current func() *config.Config, s store.Store, n *node, log *slog.Log
 
 // retention is how long the sweeper keeps what is done with.
 func retention(c *config.Config) maintenance.Retention {
-	return maintenance.Retention{Events: c.Retention.Events.Std(), Dead: c.Retention.Dead.Std(), Messages: c.Retention.Messages.Std(), Batch: c.Tasks.Sweeper.Batch}
+	return maintenance.Retention{
+		Events: c.Retention.Events.Std(), Dead: c.Retention.Dead.Std(), Messages: c.Retention.Messages.Std(), Audit: c.Retention.Audit.Std(),
+		Batch: c.Tasks.Sweeper.Batch,
+	}
 }
 
 // chore is a task whose failures and work done are kept. A cycle that had nothing

@@ -330,7 +330,6 @@ func TestEnvironment(t *testing.T) {
 		{"a target that is not there", "LEASEHOLD_DELIVERY_TARGETS=app", `environment: LEASEHOLD_DELIVERY_TARGETS: target "app" is not defined (there is no [[target]])`},
 		{"half a postgres url", "LEASEHOLD_STORE_URL=postgres:u:hunter2@h/d", `environment: LEASEHOLD_STORE_URL: is no URL (such as "postgres://leasehold@db.example.org/leasehold?sslmode=verify-full")`},
 		{"an unsafe lease", "LEASEHOLD_LEASE_TTL=10s", `environment: LEASEHOLD_LEASE_TTL: unsafe: attempt_timeout 3s leaves no room for another attempt after one that hangs; it must be less than 990ms, half of what renew_every 5s leaves of 6.98s of trust (ttl 10s less 0.2 % clock error less margin 3s) (lower attempt_timeout or raise ttl)`},
-		{"a key of a later version", "LEASEHOLD_RETENTION_AUDIT=1d", `environment: LEASEHOLD_RETENTION_AUDIT: not in this version`},
 		{"an unknown variable", "LEASEHOLD_STORE_ULR=x", `environment: LEASEHOLD_STORE_ULR: is not a key of the config (did you mean LEASEHOLD_STORE_URL?)`},
 		{"a variable without its table", "LEASEHOLD_DATA_DIR=/x", `environment: LEASEHOLD_DATA_DIR: is not a key of the config (did you mean LEASEHOLD_NODE_DATA_DIR?)`},
 		{"a variable of a target", "LEASEHOLD_TARGET_APP_URL=x", `environment: LEASEHOLD_TARGET_APP_URL: is not a key of the config (targets and installations are set in a file)`},
@@ -514,7 +513,7 @@ func TestStoreURL(t *testing.T) {
 
 func TestValidateOfCode(t *testing.T) {
 	c := Default()
-	c.Retention.Audit = 1
+	c.Retention.Audit = -1
 	c.Lease.TTL = Duration(-5e9)
 	c.Delivery.Targets = []string{"none"}
 	c.Targets = []Target{{Name: "a", Type: "log", URL: "http://h", Timeout: -5e9, MaxAge: 1, MaxAttempts: 1, Order: "none", Concurrency: 1, OnFailure: "hold", Batch: 1}}
@@ -528,7 +527,7 @@ func TestValidateOfCode(t *testing.T) {
 		`target "a": timeout: must be positive (got -5s)`,
 		`installation #3: id: is missing`,
 		`installation #3: type: is missing`,
-		`retention.audit: not in this version`,
+		`retention.audit: must be positive (got -1ns)`,
 		`installation "x": id: is defined twice`,
 		`delivery.targets: target "none" is not defined (one of a)`,
 		`target "a": url: does not go with type = "log" (remove it)`,

@@ -43,8 +43,9 @@ type Retention struct {
 	// Messages is how long a message is kept once it was sent, or given up.
 	// Default 7 d.
 	Messages Duration `toml:"messages" default:"7d" positive:"true" reload:"true"`
-	// Audit is how long the audit is kept.
-	Audit Duration `toml:"audit" later:"true"`
+	// Audit is how long it is kept who wrote what over the API; the newest 10,000 writes
+	// at most are. Default 90 d.
+	Audit Duration `toml:"audit" default:"90d" positive:"true" reload:"true"`
 }
 
 // Tasks is the table [tasks]: one table for each maintenance loop.

@@ -21,6 +21,8 @@ type Retention struct {
 	// Messages are kept this long after they were sent, or given up. Those that wait
 	// expire by themselves.
 	Messages time.Duration
+	// Audit: its rows are kept this long; it is bounded by their number, too.
+	Audit time.Duration
 
 	// Batch is the rows of one transaction: 500 hold the write lock for about ten
 	// milliseconds.
@@ -51,12 +53,13 @@ type Swept struct {
 	Deliveries    int  // with their events
 	Installations int  // removed ones, whose backlog is delivered
 	Messages      int  // that are done
+	Notes         int  // of writes over the API, in the audit
 	Expired       int  // messages that nobody could send in time; they are kept
 	More          bool // the budget ended before the work
 }
 
 // Idle reports whether nothing was done.
-func (s Swept) Idle() bool { return s.Events+s.Deliveries+s.Installations+s.Messages+s.Expired == 0 }
+func (s Swept) Idle() bool { return s.Events+s.Deliveries+s.Installations+s.Messages+s.Notes+s.Expired == 0 }
 
 // String says it in a few words; "" when idle.
 func (s Swept) String() string {
@@ -64,7 +67,7 @@ func (s Swept) String() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{s.Events, "events"}, {s.Deliveries, "deliveries"}, {s.Installations, "installations"}, {s.Messages, "messages"}} {
+	}{{s.Events, "events"}, {s.Deliveries, "deliveries"}, {s.Installations, "installations"}, {s.Messages, "messages"}, {s.Notes, "rows of the audit"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

@@ -48,6 +48,12 @@ DELETE FROM event e USING old WHERE e.seq = old.seq`
 	// In the order of their seqs, which is nearly that of their ages.
 	sqlOldMessages   = `SELECT seq, ended_at <> 0 AND ended_at < $2, created_at >= $2 FROM message WHERE seq > $1 ORDER BY seq LIMIT $3`
 	sqlSweepMessages = `DELETE FROM message WHERE seq = ANY($1::bigint[]) AND state >= 2`
+
+	sqlOldNotes = `SELECT seq, at < $2, at >= $2 FROM audit WHERE seq > $1 ORDER BY seq LIMIT $3`
+	// Whoever notes a write deletes old ones, too: what another has in its hands is left
+	// to it.
+	sqlSweepNotes = `WITH old AS MATERIALIZED (SELECT seq FROM audit WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE SKIP LOCKED)
+DELETE FROM audit a USING old WHERE a.seq = old.seq`
 )
 
 // tablesOf are those with rows that belong to an installation, by their key.
@@ -60,7 +66,7 @@ var tablesOf = []string{
 func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
 	w := sweep.Sweeper{
 		DB: s.db, Kind: s.kind, Now: s.now,
-		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
+		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, OldNotes: sqlOldNotes, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
 		Events: s.deleteEvents,
 		Installations: func(ctx context.Context, ids []string) (int, error) {
 			return change(ctx, s, func(ctx context.Context, c *changing) (int, error) { return c.sweep(ctx, ids) })
@@ -68,6 +74,7 @@ func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance
 		Messages: func(ctx context.Context, seqs []int64) (int, error) {
 			return s.changeMessages(ctx, sqlSweepMessages, seqs)
 		},
+		Notes: s.deleteNotes,
 		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
 			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
 		},
@@ -86,6 +93,14 @@ func (s *Store) deleteEvents(ctx context.Context, seqs []int64) (events, deliver
 		return n, err
 	})
 	return gone[0], gone[1], err
+}
+
+func (s *Store) deleteNotes(ctx context.Context, seqs []int64) (int, error) {
+	n, err := write(ctx, s, func(ctx context.Context) (n int64, err error) {
+		err = s.atomically(ctx, s.pool, step{sql: sqlSweepNotes, args: []any{seqs}, n: &n})
+		return n, err
+	})
+	return int(n), err
 }
 
 // sweep deletes removed installations with what belongs to them. It returns how

@@ -41,6 +41,9 @@ const (
 	// In the order of their seqs, which is nearly that of their ages.
 	sqlOldMessages   = `SELECT seq, ended_at <> 0 AND ended_at < $2, created_at >= $2 FROM message WHERE seq > $1 ORDER BY seq LIMIT $3`
 	sqlSweepMessages = `DELETE FROM message WHERE seq IN (SELECT value FROM json_each($1)) AND state >= 2`
+
+	sqlOldNotes   = `SELECT seq, at < $2, at >= $2 FROM audit WHERE seq > $1 ORDER BY seq LIMIT $3`
+	sqlSweepNotes = `DELETE FROM audit WHERE seq IN (SELECT value FROM json_each($1))`
 )
 
 // tablesOf are those with rows that belong to an installation, by their key.
@@ -61,13 +64,14 @@ func (s *Store) sweep(ctx context.Context, r maintenance.Retention) (maintenance
 	w := sweep.Sweeper{
 		DB: s.db, Kind: s.judge,
 		Now:       func(context.Context) (int64, error) { return s.millis(), nil },
-		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
+		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, OldNotes: sqlOldNotes, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
 		Events: s.deleteEvents, Installations: s.deleteInstallations,
 		Messages: func(ctx context.Context, seqs []int64) (int, error) {
-			return s.changeMessages(ctx, sqlSweepMessages, seqs)
+			return s.changeRows(ctx, sqlSweepMessages, seqs)
 		},
+		Notes: func(ctx context.Context, seqs []int64) (int, error) { return s.changeRows(ctx, sqlSweepNotes, seqs) },
 		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
-			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
+			return s.changeRows(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
 		},
 	}
 	return w.Sweep(ctx, r) //nolint:wrapcheck // it says what was being swept
@@ -112,8 +116,8 @@ func (s *Store) deleteInstallations(ctx context.Context, ids []string) (deleted 
 	return deleted, err
 }
 
-// changeMessages runs query, whose first parameter is the list of seqs.
-func (s *Store) changeMessages(ctx context.Context, query string, seqs []int64, args ...any) (int, error) {
+// changeRows runs query, whose first parameter is the list of seqs.
+func (s *Store) changeRows(ctx context.Context, query string, seqs []int64, args ...any) (int, error) {
 	among, err := list(seqs)
 	if err != nil {
 		return 0, err

@@ -71,4 +71,40 @@ func (r *runner) tokens(t *testing.T) {
 		want(w, "the rest", len(rest), 2)
 		want(w, "oldest", rest[1].Path, "/0")
 	})
+
+	r.write(t, "what the audit has is kept for its retention, and for ever where that is zero", func(w *world) {
+		s := w.node()
+		note := func(path string) {
+			w.must(s.NoteWrite(w.ctx, admin.WriteNote{Caller: "billing", Method: "POST", Path: path, Status: 200}))
+		}
+		for n := range 7 { // two batches and a part of one
+			note(fmt.Sprintf("/%d", n))
+		}
+		w.clock.Step(89 * day)
+		note("/young")
+		left := func() (paths string) {
+			rows, err := s.WriteNotes(w.ctx, 0, 100)
+			w.must(err)
+			for _, row := range rows {
+				paths += row.Path
+			}
+			return paths
+		}
+		ninety := week()
+		ninety.Audit = 90 * day
+		swept, err := s.Sweep(w.ctx, ninety)
+		w.must(err)
+		want(w, "swept on the 89th day", swept.Idle(), true)
+		w.clock.Step(day + time.Second)
+		swept, err = s.Sweep(w.ctx, week())
+		w.must(err)
+		want(w, "swept without a retention", swept.Idle(), true)
+		w.must(w.do(func() (err error) { swept, err = s.Sweep(w.ctx, ninety); return err }))
+		if w.form != persisted { // the count was the answer that was lost
+			want(w, "swept", fmt.Sprintf("%d: %s", swept.Notes, swept), "7: deleted 7 rows of the audit")
+		}
+		want(w, "left", left(), "/young")
+		note("/next")
+		want(w, "and with the next one", left(), "/next/young")
+	})
 }

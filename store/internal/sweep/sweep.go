@@ -20,11 +20,11 @@ type Sweeper struct {
 	Kind func(error) error // gives an error of DB its kind
 	Now  func(ctx context.Context) (int64, error)
 
-	// The next old events, and messages: the parameters are the seq to begin after, the
+	// The next old events, messages and notes of the audit: the parameters are the seq to begin after, the
 	// time before which they are old, for events that of dead letters (0 = none is), and
 	// how many. Each row is a seq, whether it may go, and whether it is younger than all
 	// that may.
-	OldEvents, OldMessages string
+	OldEvents, OldMessages, OldNotes string
 	// Removed installations that nothing keeps; the parameter is how many.
 	DoneInstallations string
 	// Messages past the time $1 that nobody could send; $2 is how many.
@@ -33,12 +33,13 @@ type Sweeper struct {
 	Events        func(ctx context.Context, seqs []int64) (events, deliveries int64, err error)
 	Installations func(ctx context.Context, ids []string) (int, error)
 	Messages      func(ctx context.Context, seqs []int64) (int, error)
+	Notes         func(ctx context.Context, seqs []int64) (int, error)
 	Expire        func(ctx context.Context, seqs []int64, now int64) (int, error)
 }
 
 // Sweep deletes what is past its retention: events with nothing that waits, their
-// deliveries, messages that are done, and removed installations whose backlog is
-// delivered. A message whose time is over and whose lease nobody holds expires. Each
+// deliveries, messages that are done, notes of the audit, and removed installations
+// whose backlog is delivered. A message whose time is over and whose lease nobody holds expires. Each
 // batch has a pause behind it; a sweep beside another one, or after one that was cut
 // short, does what is left. One table that fails does not stop the others. A cycle
 // that finds nothing writes nothing.
@@ -49,6 +50,7 @@ func (s *Sweeper) Sweep(ctx context.Context, r maintenance.Retention) (maintenan
 		failed("sweep events", s.events(ctx, r, &swept)),
 		failed("sweep installations", s.installations(ctx, r, &swept)),
 		failed("sweep messages", s.messages(ctx, r, &swept)),
+		failed("sweep the audit", s.notes(ctx, r, &swept)),
 	)
 	return swept, err
 }
@@ -91,6 +93,21 @@ func (s *Sweeper) messages(ctx context.Context, r maintenance.Retention, swept *
 	return s.walk(ctx, r, swept, s.OldMessages, []any{now - r.Messages.Milliseconds()}, func(seqs []int64) error {
 		n, err := s.Messages(ctx, seqs)
 		swept.Messages += n
+		return err
+	})
+}
+
+func (s *Sweeper) notes(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
+	if r.Audit <= 0 {
+		return nil
+	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return s.walk(ctx, r, swept, s.OldNotes, []any{now - r.Audit.Milliseconds()}, func(seqs []int64) error {
+		n, err := s.Notes(ctx, seqs)
+		swept.Notes += n
 		return err
 	})
 }
