@@ -60,6 +60,7 @@ func (p *program) firstToken(ctx context.Context, c *config.Config, s admin.Stor
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of another store; its mode is nobody's choice
 		return fmt.Errorf("make the first token: %w", err)
 	}
+	durable.Tidy(path)
 	if err := durable.Replace(path, []byte(text+"\n"), 0o600); err != nil {
 		return fmt.Errorf("make the first token: %w", err)
 	}

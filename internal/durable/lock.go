@@ -35,7 +35,7 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 		err := filelock.Try(f)
 		switch {
 		case err == nil:
-			removeTemps(path)
+			Tidy(path)
 			return f.Close, nil
 		case !errors.Is(err, filelock.ErrLocked):
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
@@ -48,9 +48,11 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	}
 }
 
-// removeTemps removes what killed processes left of the file at path, as far as it
-// can: it is in nobody's way.
-func removeTemps(path string) {
+// Tidy removes what killed calls of Replace left of the file at path, as far as it
+// can: it is in nobody's way, but what is in it may be a secret. The caller is the only
+// one who replaces the file. A symbolic link is followed.
+func Tidy(path string) {
+	path = followed(path)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return

@@ -91,8 +91,13 @@ func (f File) Read() (Ring, error) {
 // Write replaces what is in the file. After a crash it holds the old keys or the new
 // ones, and when it returns nil the new ones are on the disk.
 func (f File) Write(r Ring) error {
+	f.Tidy()
 	if err := durable.Replace(string(f), []byte(r.Text()), 0o600); err != nil {
 		return fault.Errorf(fault.ReadOnly, "keep the master key: %w; check the folder of %s", err, f)
 	}
 	return nil
 }
+
+// Tidy removes what killed calls of Write left beside the file: keys, in files of
+// their own that nothing reads.
+func (f File) Tidy() { durable.Tidy(string(f)) }

@@ -108,6 +108,20 @@ func TestFile(t *testing.T) {
 			t.Error("got a key that is not at hand, want none")
 		}
 	})
+	t.Run("what a killed write left beside it goes with the next one, or without", func(t *testing.T) {
+		left := filepath.Join(filepath.Dir(path), ".master.key.123")
+		for name, f := range map[string]func() error{"Write": func() error { return File(path).Write(Ring{b}) }, "Tidy": func() error { File(path).Tidy(); return nil }} {
+			if err := errors.Join(os.WriteFile(left, []byte(a.Text()), 0o600), f()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: got %v of it, want it gone", name, err)
+			}
+			if got, err := File(path).Read(); err != nil || got.Text() != (Ring{b}).Text() {
+				t.Errorf("%s: got %v, %v, want the key kept", name, got.IDs(), err)
+			}
+		}
+	})
 	t.Run("a file that others can read, or that holds something else, is refused", func(t *testing.T) {
 		if err := os.WriteFile(path, []byte(a.Text()+"\nhunter2\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -156,11 +156,16 @@ func reseal(c *Contents, old, next seal.Key) error {
 	return nil
 }
 
-// Tidy leaves only the key in use in the file that this program keeps: a rotation that
-// was killed leaves two. Nothing is sealed: nothing is touched.
+// Tidy leaves only the key in use in the file that this program keeps, and none beside
+// it: a rotation that was killed leaves two, or a copy. Nothing is sealed: the file is not
+// touched.
 func (v *Vault) Tidy() error {
+	if v.o.Own == "" {
+		return nil
+	}
+	v.o.Own.Tidy()
 	o := v.open.Load()
-	if v.o.Own == "" || o == nil || o.contents.Master.ID == "" {
+	if o == nil || o.contents.Master.ID == "" {
 		return nil
 	}
 	r, err := v.o.Own.Read()

@@ -303,6 +303,16 @@ func TestRotateMaster(t *testing.T) {
 		})
 	}
 
+	t.Run("killed while the file is written, it leaves no copy of a key behind the next start", func(t *testing.T) {
+		b, _ := filled(t)
+		left := filepath.Join(b.dir, ".master.key.123")
+		b.must(os.WriteFile(left, nil, 0o600))
+		readable(b)
+		if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("got %v of %s, want it gone", err, left)
+		}
+	})
+
 	t.Run("keys that somebody else keeps are rotated to the first one", func(t *testing.T) {
 		b, old := filled(t)
 		next := seal.NewKey()
