@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leasehold/app/backlog"
 	"leasehold/engine"
 	"leasehold/internal/fault"
 	"leasehold/internal/metrics"
@@ -108,7 +109,7 @@ func (m *meter) Store(err error) { m.next.Store(err) }
 
 // metered is the engine's store, with what it answers counted.
 type metered struct {
-	*backlog
+	*backlog.Backlog
 	m *meter
 }
 
@@ -122,7 +123,7 @@ func (s metered) failed(call string, err error) {
 
 // List implements engine.Store.
 func (s metered) List(ctx context.Context, known int64) (engine.Snapshot, error) {
-	snap, err := s.backlog.List(ctx, known)
+	snap, err := s.Backlog.List(ctx, known)
 	if err == nil && !snap.Unchanged {
 		types := make(map[string]string, len(snap.Installations))
 		for _, i := range snap.Installations {
@@ -136,7 +137,7 @@ func (s metered) List(ctx context.Context, known int64) (engine.Snapshot, error)
 
 // Accept implements engine.Store.
 func (s metered) Accept(ctx context.Context, r engine.AcceptRequest) (engine.Accepted, error) {
-	got, err := s.backlog.Accept(ctx, r)
+	got, err := s.Backlog.Accept(ctx, r)
 	switch {
 	case err == nil:
 		s.m.accepted.Add(float64(len(r.Events) - got.Duplicates))
@@ -150,7 +151,7 @@ func (s metered) Accept(ctx context.Context, r engine.AcceptRequest) (engine.Acc
 
 // Claim implements engine.Store.
 func (s metered) Claim(ctx context.Context, session string, ids []string) ([]engine.Grant, error) {
-	got, err := s.backlog.Claim(ctx, session, ids)
+	got, err := s.Backlog.Claim(ctx, session, ids)
 	s.m.claims.Add(float64(len(got)))
 	s.failed("claim", err)
 	return got, err
@@ -159,7 +160,7 @@ func (s metered) Claim(ctx context.Context, session string, ids []string) ([]eng
 // RenewSession implements engine.Store.
 func (s metered) RenewSession(ctx context.Context, id string, ttl time.Duration) (engine.Session, error) {
 	began := time.Now()
-	got, err := s.backlog.RenewSession(ctx, id, ttl)
+	got, err := s.Backlog.RenewSession(ctx, id, ttl)
 	s.m.renewals.Observe(time.Since(began).Seconds())
 	if err == nil {
 		s.m.renewed.Store(began.UnixMilli())

@@ -38,7 +38,7 @@ func (n *node) Metrics(ctx context.Context, w io.Writer) error {
 		m.taskFailures.Set(float64(t.ConsecutiveFailures), t.Name)
 	}
 	m.violations.Set(float64(n.audit.violations.Load()))
-	dropped, _, _ := n.drops.count()
+	dropped, _, _ := n.drops.Count()
 	m.dropped.Set(float64(dropped))
 	if t := m.tended.Load(); t != nil && n.store.Sole() {
 		m.diskFree.Set(float64(t.DiskFree))

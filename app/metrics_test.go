@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"leasehold/app/herald"
 	"leasehold/engine"
 )
 
@@ -103,7 +104,7 @@ curl --unix-socket /var/lib/leasehold/leasehold.sock http://leasehold/metrics
 
 	t.Run("a link counts once for each change", func(t *testing.T) {
 		m := newMeter()
-		m.next = newHerald(func(s string) string { return s }, slog.New(slog.DiscardHandler))
+		m.next = herald.New(func(s string) string { return s }, slog.New(slog.DiscardHandler))
 		m.types.Store(&map[string]string{"acme": "websocket"})
 		states := []engine.State{engine.Connecting, engine.Connected, engine.Connected, engine.Backoff, engine.Connecting, engine.Connected, engine.Wedged}
 		var was engine.LinkStatus

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"leasehold/admin"
+	"leasehold/app/herald"
 	"leasehold/delivery"
 )
 
@@ -85,7 +86,7 @@ func (n *node) Troubles() (all []admin.Trouble) {
 	if s := n.dispatcher.Stats(); s.Store != "" && n.supervisor.Status().Store == nil {
 		all = append(all, admin.Trouble{What: "store", State: "refusing", Reason: "outcomes of deliveries are not stored: " + s.Store, NextStep: "see the log; nothing new is sent until they are"})
 	}
-	return slices.Concat(all, loopTroubles(n.loops), n.drops.troubles())
+	return slices.Concat(all, herald.LoopTroubles(n.loops), n.drops.Troubles())
 }
 
 // ping tells somebody outside how the node is. Where nothing runs, that nobody says

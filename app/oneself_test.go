@@ -1,22 +1,28 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"leasehold/admin"
+	"leasehold/app/backlog"
+	"leasehold/app/herald"
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/clockgate"
 	"leasehold/internal/eventid"
+	"leasehold/store"
 	"leasehold/store/sqlite"
 )
 
@@ -35,7 +41,7 @@ func TestWrongClock(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	began := time.Now()
 	quiet := slog.New(slog.DiscardHandler)
-	n := &node{store: s, log: quiet, loops: new(delivery.Breaker), drops: newDrops(func(int64) {}, quiet), herald: newHerald(func(s string) string { return s }, quiet), clock: clockgate.New(clockgate.Options{
+	n := &node{store: s, log: quiet, loops: new(delivery.Breaker), drops: backlog.NewDrops(func(int64) {}, quiet), herald: herald.New(func(s string) string { return s }, quiet), clock: clockgate.New(clockgate.Options{
 		Built: build, Wall: wall, Up: func() (time.Duration, bool) { return time.Hour + time.Since(began), true }, Unsynced: func() bool { return false },
 	})}
 	if n.dispatcher, err = delivery.New(s, []delivery.Target{{Name: "app", Kind: "log"}}, delivery.Options{Clock: n.believed()}); err != nil {
@@ -120,4 +126,42 @@ func hear(t *testing.T, s *sqlite.Store) {
 	if _, err := s.Accept(t.Context(), engine.AcceptRequest{Term: term, Events: []engine.Heard{event}}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// alone is a store that no other process shares.
+type alone struct{ store.Store }
+
+func (alone) Sole() bool { return true }
+
+func TestNodeTells(t *testing.T) {
+	t.Run("a task that goes on failing and a clock that is wrong are told, and that nobody heard the ping is not", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			quiet := slog.New(slog.DiscardHandler)
+			n := &node{herald: herald.New(func(s string) string { return s }, quiet), log: quiet, store: alone{}}
+			var told []string
+			n.herald.Announce = func(a delivery.Announcement) { told = append(told, a.Text) }
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- n.herald.Run(ctx) }()
+			n.taskEnded("sweeper", errors.New("disk"))
+			n.taskEnded(pingTask, errors.New("no network"))
+			n.clockChanged("it shows 1970")
+			time.Sleep(time.Hour)
+			n.taskEnded("sweeper", nil)
+			n.clockChanged("")
+			synctest.Wait()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("got %v, want a clean end", err)
+			}
+			slices.Sort(told)
+			want := []string{
+				"clock is held (it shows 1970): " + clockStep, "clock is ok",
+				"task sweeper is failing (disk): correct the cause, then leasehold tasks run sweeper", "task sweeper is ok",
+			}
+			if !slices.Equal(told, want) {
+				t.Errorf("got %q, want %q", told, want)
+			}
+		})
+	})
 }

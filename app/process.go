@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/app/backlog"
+	"leasehold/app/herald"
 	"leasehold/config"
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
@@ -38,10 +40,10 @@ type node struct {
 	ports          []net.Listener // of the API beside the socket
 
 	clock  *clockgate.Gate
-	herald *herald
+	herald *herald.Herald
 	meter  *meter
 	gone   *gone
-	drops  *drops
+	drops  *backlog.Drops
 	pace   outbound.Pace
 	loops  *delivery.Breaker
 	pinger *pinger
@@ -54,7 +56,7 @@ type node struct {
 var _ admin.Process = (*node)(nil)
 
 func (n *node) Info() admin.NodeInfo {
-	dropped, _, last := n.drops.count()
+	dropped, _, last := n.drops.Count()
 	info := admin.NodeInfo{Instance: n.instance, Name: n.name, Session: n.supervisor.Status().Session, PID: os.Getpid(), Started: n.started.UTC(), Dropped: dropped}
 	for _, l := range n.ports {
 		info.Listen = append(info.Listen, l.Addr().String())

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/app/backlog"
+	"leasehold/app/herald"
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/internal/clockgate"
@@ -118,8 +120,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	n := &node{started: time.Now(), name: c.Node.Name, log: log}
 	n.config.Store(c)
 	n.meter = newMeter()
-	n.herald = newHerald(p.redact.String, log)
-	n.drops = newDrops(n.herald.GaveWay, log)
+	n.herald = herald.New(p.redact.String, log)
+	n.drops = backlog.NewDrops(n.herald.GaveWay, log)
 	resolve := p.resolver(log)
 	types, err := channel.NewTypes(resolve, p.Types...)
 	if err != nil {
@@ -171,11 +173,11 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
 	n.mailer = mailer(ctx, n.store, types, log)
-	n.pace.Most, n.loops = c.Delivery.LoopLimit, breaker(c, n.herald, log)
+	n.pace.Most, n.loops = c.Delivery.LoopLimit, herald.Breaker(c, n.herald, log)
 	if n.dispatcher, err = p.dispatcher(c, n, types, routes, resolve, log); err != nil {
 		return err
 	}
-	n.herald.announce, n.herald.about = n.dispatcher.Announce, routes.describe
+	n.herald.Announce, n.herald.About = n.dispatcher.Announce, routes.describe
 	n.router = newRouter(c, n.dispatcher, routes)
 	if n.supervisor, err = p.supervisor(c, n, self, types, resolve, log); err != nil {
 		return err

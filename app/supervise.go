@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/app/backlog"
 	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/delivery"
@@ -119,7 +120,7 @@ func (p *program) supervisor(c *config.Config, n *node, self *identity.Identity,
 		return nil, err
 	}
 	n.meter.next = n.herald
-	counted := metered{newBacklog(n.store, n.config.Load, n.dispatcher.Wake, n.drops, log), n.meter}
+	counted := metered{backlog.New(n.store, n.config.Load, n.dispatcher.Wake, n.drops, log), n.meter}
 	v, err := engine.New(counted, types, &grantee{n.router, n.mailer}, engine.Options{
 		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
 		Timing:       timingOf(c),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/app/herald"
 	"leasehold/delivery"
 	"leasehold/internal/fault"
 	"leasehold/internal/loop"
@@ -148,7 +149,7 @@ func (g *gone) Run(ctx context.Context) error {
 
 // listener is who hears what delivery tells, for the herald and for gone.
 type listener struct {
-	*herald
+	*herald.Herald
 	gone *gone
 }
 
@@ -159,5 +160,5 @@ func (o listener) Target(c delivery.TargetChange) {
 	if c.To == delivery.Disabled {
 		o.gone.note(c.Target, c.Reason)
 	}
-	o.herald.Target(c)
+	o.Herald.Target(c)
 }

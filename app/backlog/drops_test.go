@@ -1,4 +1,4 @@
-package app
+package backlog
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ func TestDrops(t *testing.T) {
 	t.Run("a spell is told as it begins, and with its count when it is over and at the stop", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			d := newDrops(func(int64) {}, slog.New(slog.NewTextHandler(&log, nil)))
+			d := NewDrops(func(int64) {}, slog.New(slog.NewTextHandler(&log, nil)))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- d.Run(ctx) }()
@@ -40,13 +40,13 @@ func TestDrops(t *testing.T) {
 				d.add(ctx, 50, 1000)
 			}
 			said("while it lasts")
-			if got := d.troubles(); len(got) != 1 || got[0].Reason != "456 deliveries gave way to newer events since the start, the last 0s ago" || got[0].NextStep != dropStep {
+			if got := d.Troubles(); len(got) != 1 || got[0].Reason != "456 deliveries gave way to newer events since the start, the last 0s ago" || got[0].NextStep != NextStep {
 				t.Errorf("got %+v, want it as a trouble", got)
 			}
 			time.Sleep(dropSpell)
 			said("when it is over", `msg="deliveries given way" deliveries=456 since_start=456`)
 			time.Sleep(dropTrouble)
-			if got := d.troubles(); len(got) != 0 {
+			if got := d.Troubles(); len(got) != 0 {
 				t.Errorf("got %+v an hour later, want none", got)
 			}
 			d.add(ctx, 1, 1000)

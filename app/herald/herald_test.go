@@ -1,4 +1,4 @@
-package app
+package herald
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"leasehold/app/backlog"
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
-	"leasehold/store"
 )
 
 // town is where a herald is heard.
 type town struct {
-	*herald
+	*Herald
 	t    *testing.T
 	stop func()
 
@@ -33,13 +33,13 @@ func inTown(t *testing.T, f func(w *town)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		redact := func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }
-		w := &town{herald: newHerald(redact, slog.New(slog.DiscardHandler)), t: t}
-		w.announce = func(a delivery.Announcement) {
+		w := &town{Herald: New(redact, slog.New(slog.DiscardHandler)), t: t}
+		w.Announce = func(a delivery.Announcement) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.cries = append(w.cries, a)
 		}
-		w.about = func(id string) (string, map[string]string) { return "slack", map[string]string{"of": id} }
+		w.About = func(id string) (string, map[string]string) { return "slack", map[string]string{"of": id} }
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
@@ -245,11 +245,11 @@ func TestHeraldOfTheNode(t *testing.T) {
 		inTown(t, func(w *town) {
 			began := time.Now()
 			w.GaveWay(6)
-			w.expect("at once", began, "backlog : count=6 reason="+whyDropped)
+			w.expect("at once", began, "backlog : count=6 reason="+backlog.Why)
 			w.GaveWay(200)
 			w.GaveWay(250)
 			time.Sleep(repeatEvery)
-			w.expect("after a minute", began, "backlog : count=450 reason="+whyDropped)
+			w.expect("after a minute", began, "backlog : count=450 reason="+backlog.Why)
 			time.Sleep(time.Hour)
 			w.expect("afterwards", began)
 		})
@@ -293,14 +293,12 @@ func TestHeraldOfTheNode(t *testing.T) {
 	t.Run("a trouble of the node's own is told when it lasts, and its end", func(t *testing.T) {
 		inTown(t, func(w *town) {
 			began := time.Now()
-			n := &node{herald: w.herald, log: slog.New(slog.DiscardHandler), store: alone{}}
-			n.taskEnded("sweeper", errors.New("disk"))
-			n.clockChanged("it shows 1970")
+			w.Status("task sweeper", "failing", "disk", "")
+			w.Status("clock", "held", "it shows 1970", "")
 			time.Sleep(time.Minute)
-			n.taskEnded("sweeper", nil)
-			n.taskEnded(pingTask, errors.New("no network"))
+			w.Status("task sweeper", "ok", "", "")
 			time.Sleep(time.Hour)
-			n.clockChanged("")
+			w.Status("clock", "ok", "", "")
 			w.expect("all", began, "node : event=status reason=it shows 1970 since=0s state=held what=clock",
 				"node : down_since=0s event=status state=ok what=clock")
 		})
@@ -345,8 +343,3 @@ func TestHeraldSentences(t *testing.T) {
 		})
 	})
 }
-
-// alone is a store that no other process shares.
-type alone struct{ store.Store }
-
-func (alone) Sole() bool { return true }

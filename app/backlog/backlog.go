@@ -1,4 +1,6 @@
-package app
+// Package backlog keeps what waits for delivery within a bound, and counts what
+// gave way for it.
+package backlog
 
 import (
 	"context"
@@ -19,13 +21,14 @@ const (
 	// nearly full, and measureShare how many times as long as one took it is at least: a
 	// backlog of millions takes a second to measure, and its deliveries want the disk.
 	measureAgain, measureShare = time.Second, 20
-	// whyDropped is what a dropped delivery says.
-	whyDropped = "gave way to newer events: what waits passed delivery.backlog_max"
 )
+
+// Why is what a dropped delivery says.
+const Why = "gave way to newer events: what waits passed delivery.backlog_max"
 
 var errBacklog = fault.Errorf(fault.Backlog, "the backlog is full")
 
-// backlog is the store as the engine accepts through it: what waits for delivery is
+// Backlog is the store as the engine accepts through it: what waits for delivery is
 // kept within delivery.backlog_max. It adds up what is accepted and, when that passes
 // the bound, measures what really waits; below the bound, and at rest, it reads and
 // writes nothing. Several nodes over one store each measure the whole.
@@ -34,11 +37,11 @@ var errBacklog = fault.Errorf(fault.Backlog, "the backlog is full")
 // acknowledged to a platform, the engine closes the connections and asks by Probe
 // when to open them. What waits is delivered meanwhile. "drop_oldest" lets the oldest
 // give way.
-type backlog struct {
+type Backlog struct {
 	store.Store
 	config func() *config.Config
 	wake   func(lease string) // its deliveries have changed
-	drops  *drops             // counts what gave way
+	drops  *Drops             // counts what gave way
 	log    *slog.Logger
 	now    func() time.Time
 
@@ -50,14 +53,15 @@ type backlog struct {
 	full     bool  // refusing
 }
 
-var _ engine.Store = (*backlog)(nil)
+var _ engine.Store = (*Backlog)(nil)
 
-func newBacklog(s store.Store, c func() *config.Config, wake func(string), d *drops, log *slog.Logger) *backlog {
-	return &backlog{Store: s, config: c, wake: wake, drops: d, log: log, now: time.Now}
+// New makes a Backlog over s. wake is told the leases whose deliveries have changed.
+func New(s store.Store, c func() *config.Config, wake func(string), d *Drops, log *slog.Logger) *Backlog {
+	return &Backlog{Store: s, config: c, wake: wake, drops: d, log: log, now: time.Now}
 }
 
 // CheckFiles passes on what the engine asks a store that can tell.
-func (b *backlog) CheckFiles() error {
+func (b *Backlog) CheckFiles() error {
 	if c, ok := b.Store.(interface{ CheckFiles() error }); ok {
 		return c.CheckFiles() //nolint:wrapcheck // it is the store's word
 	}
@@ -65,7 +69,7 @@ func (b *backlog) CheckFiles() error {
 }
 
 // Accept implements engine.Store. A backlog that is full is fault.Backlog.
-func (b *backlog) Accept(ctx context.Context, r engine.AcceptRequest) (engine.Accepted, error) {
+func (b *Backlog) Accept(ctx context.Context, r engine.AcceptRequest) (engine.Accepted, error) {
 	size := int64(0)
 	for i := range r.Events {
 		if len(r.Events[i].Targets) > 0 {
@@ -81,7 +85,7 @@ func (b *backlog) Accept(ctx context.Context, r engine.AcceptRequest) (engine.Ac
 }
 
 // Probe implements engine.Store.
-func (b *backlog) Probe(ctx context.Context) error {
+func (b *Backlog) Probe(ctx context.Context) error {
 	if err := b.eased(ctx); err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (b *backlog) Probe(ctx context.Context) error {
 }
 
 // admit makes room for size bytes, or refuses them.
-func (b *backlog) admit(ctx context.Context, size int64) error {
+func (b *Backlog) admit(ctx context.Context, size int64) error {
 	d := b.config().Delivery
 	most := int64(d.BacklogMax)
 	if most <= 0 {
@@ -122,7 +126,7 @@ func (b *backlog) admit(ctx context.Context, size int64) error {
 }
 
 // eased is nil when a backlog that was full has room again.
-func (b *backlog) eased(ctx context.Context) error {
+func (b *Backlog) eased(ctx context.Context) error {
 	d := b.config().Delivery
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,7 +152,7 @@ func ease(most int64) int64 { return most - most/10 }
 
 // measure asks the store how much waits. One that was nearly full a moment ago is
 // taken to be so still; else a tenth of the bound or more was accepted since.
-func (b *backlog) measure(ctx context.Context, most int64) error {
+func (b *Backlog) measure(ctx context.Context, most int64) error {
 	began := b.now()
 	if b.found > ease(most) && began.Sub(b.measured) < max(measureAgain, measureShare*b.took) {
 		return nil
@@ -163,7 +167,7 @@ func (b *backlog) measure(ctx context.Context, most int64) error {
 }
 
 // refuse says that the backlog is full, in the log once.
-func (b *backlog) refuse(ctx context.Context, most int64) error {
+func (b *Backlog) refuse(ctx context.Context, most int64) error {
 	if !b.full {
 		b.full = true
 		b.log.WarnContext(ctx, "backlog full", "bytes", b.bytes, "backlog_max", most, "on_full", "refuse", "next_step", admin.StoreStep(errBacklog))
@@ -172,7 +176,7 @@ func (b *backlog) refuse(ctx context.Context, most int64) error {
 }
 
 // relent ends a refusal.
-func (b *backlog) relent(ctx context.Context) {
+func (b *Backlog) relent(ctx context.Context) {
 	if b.full {
 		b.full = false
 		b.log.InfoContext(ctx, "backlog has room again", "bytes", b.bytes)
@@ -180,9 +184,9 @@ func (b *backlog) relent(ctx context.Context) {
 }
 
 // giveWay lets the oldest go until as many bytes are free.
-func (b *backlog) giveWay(ctx context.Context, bytes, most int64) error {
+func (b *Backlog) giveWay(ctx context.Context, bytes, most int64) error {
 	for bytes > 0 {
-		gone, err := b.GiveWay(ctx, bytes, whyDropped)
+		gone, err := b.GiveWay(ctx, bytes, Why)
 		if err != nil {
 			return err //nolint:wrapcheck // it says what it was about
 		}
@@ -200,7 +204,7 @@ func (b *backlog) giveWay(ctx context.Context, bytes, most int64) error {
 }
 
 // forget takes what gave way off what waits, and has its deliveries forgotten.
-func (b *backlog) forget(gone maintenance.GivenUp) {
+func (b *Backlog) forget(gone maintenance.GivenUp) {
 	b.bytes, b.found = max(0, b.bytes-gone.Bytes), max(0, b.found-gone.Bytes)
 	for _, lease := range gone.Leases {
 		b.wake(lease)

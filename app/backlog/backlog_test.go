@@ -1,4 +1,4 @@
-package app
+package backlog
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func (c *tally) GiveWay(ctx context.Context, bytes int64, reason string) (mainte
 
 // dam is a backlog over a real store with one lease.
 type dam struct {
-	*backlog
+	*Backlog
 	t      *testing.T
 	store  *tally
 	term   channel.Term
@@ -63,8 +63,8 @@ func newDam(t *testing.T, most config.Size, onFull string) *dam {
 	d := &dam{t: t, store: &tally{Store: s}, config: config.Default(), clock: time.Now()}
 	d.config.Delivery.BacklogMax, d.config.Delivery.OnFull = most, onFull
 	log := slog.New(slog.NewTextHandler(&d.log, nil))
-	d.backlog = newBacklog(d.store, func() *config.Config { return d.config }, func(lease string) { d.woken = append(d.woken, lease) },
-		newDrops(func(n int64) { d.told += n }, log), log)
+	d.Backlog = New(d.store, func() *config.Config { return d.config }, func(lease string) { d.woken = append(d.woken, lease) },
+		NewDrops(func(n int64) { d.told += n }, log), log)
 	d.now = func() time.Time { return d.clock }
 	d.drops.now = d.now
 	row := admin.Installation{ID: "acme", Type: "x", Config: json.RawMessage("{}"), Enabled: true, Source: admin.SourceAPI, Fingerprint: "acme"}
@@ -214,10 +214,10 @@ func TestBacklog(t *testing.T) {
 		if len(gone)+len(items) != 80 || d.said("oldest deliveries dropped") != 1 || !slices.Contains(d.woken, "acme") {
 			t.Fatalf("got %d dropped, woken %v and the log %s, want the others dropped, told once, and the lease woken", len(gone), d.woken, d.log.String())
 		}
-		if total, _, last := d.drops.count(); total != int64(len(gone)) || d.told != total || !last.Equal(d.clock) {
+		if total, _, last := d.drops.Count(); total != int64(len(gone)) || d.told != total || !last.Equal(d.clock) {
 			t.Errorf("got %d counted and %d told of %d, want all of them", total, d.told, len(gone))
 		}
-		if gone[0].LastError != whyDropped {
+		if gone[0].LastError != Why {
 			t.Errorf("got %+v, want the reason", gone[0])
 		}
 		d.clock = d.clock.Add(time.Hour)

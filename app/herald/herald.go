@@ -1,4 +1,8 @@
-package app
+// Package herald tells the targets that name system events what nobody would ask:
+// that an installation has been down for two minutes, that a target takes nothing,
+// that deliveries were given up. It hears from the engine, from delivery and from
+// the node what happens, and announces what is news of it.
+package herald
 
 import (
 	"context"
@@ -9,6 +13,7 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/app/backlog"
 	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/fault"
@@ -25,14 +30,17 @@ const (
 	repeatEvery = time.Minute
 )
 
-// herald tells the targets that name system events what nobody would ask: it hears
-// from the engine and from delivery what happens, and announces what is news of it.
-type herald struct {
-	desk     *quiet.Desk
-	announce func(delivery.Announcement)
-	about    func(installation string) (channelType string, labels map[string]string)
-	redact   func(string) string
-	log      *slog.Logger
+// Herald hears what happens and announces what is news of it. Nothing that tells it
+// something waits for the announcement.
+type Herald struct {
+	// Announce takes an announcement, and About says what is known of an installation.
+	// Both are set before Run.
+	Announce func(delivery.Announcement)
+	About    func(installation string) (channelType string, labels map[string]string)
+
+	desk   *quiet.Desk
+	redact func(string) string
+	log    *slog.Logger
 
 	gaveWay atomic.Int64 // deliveries that gave way and are not told yet
 
@@ -45,21 +53,20 @@ type herald struct {
 type decline struct{ from, to engine.State }
 
 var (
-	_ engine.Observer   = (*herald)(nil)
-	_ delivery.Observer = (*herald)(nil)
+	_ engine.Observer   = (*Herald)(nil)
+	_ delivery.Observer = (*Herald)(nil)
 )
 
-// newHerald makes a herald that keeps its news until Run. announce and about are
-// set before that.
-func newHerald(redact func(string) string, log *slog.Logger) *herald {
-	return &herald{desk: quiet.New(troubleAfter, repeatEvery), redact: redact, log: log, down: map[string]decline{}}
+// New makes a herald that keeps its news until Run.
+func New(redact func(string) string, log *slog.Logger) *Herald {
+	return &Herald{desk: quiet.New(troubleAfter, repeatEvery), redact: redact, log: log, down: map[string]decline{}}
 }
 
 // Run announces until ctx ends.
-func (h *herald) Run(ctx context.Context) error { return h.desk.Run(ctx) }
+func (h *Herald) Run(ctx context.Context) error { return h.desk.Run(ctx) }
 
 // say announces one event about an installation; "" = about none.
-func (h *herald) say(typ, installation, except string, at time.Time, system news) {
+func (h *Herald) say(typ, installation, except string, at time.Time, system news) {
 	body, err := json.Marshal(system)
 	if err != nil {
 		h.log.Error("system event not written", "type", typ, "error", err)
@@ -67,15 +74,15 @@ func (h *herald) say(typ, installation, except string, at time.Time, system news
 	}
 	a := delivery.Announcement{Type: typ, Time: at, Except: except, Text: h.redact(system.sentence(installation)), System: json.RawMessage(h.redact(string(body)))}
 	if installation != "" {
-		kind, labels := h.about(installation)
+		kind, labels := h.About(installation)
 		a.About = delivery.Origin{ID: installation, Type: kind, Labels: labels}
 	}
-	h.announce(a)
+	h.Announce(a)
 }
 
 // Link implements engine.Observer. What a link does because the store takes nothing
 // is the store's news, and what it does because the node stops is no news.
-func (h *herald) Link(was, now engine.LinkStatus) {
+func (h *Herald) Link(was, now engine.LinkStatus) {
 	id := now.Installation
 	d, unwell := h.down[id]
 	switch {
@@ -98,9 +105,9 @@ func (h *herald) Link(was, now engine.LinkStatus) {
 }
 
 // unwell tells that a link has been down for long, or is blocked.
-func (h *herald) unwell(d decline, now engine.LinkStatus, since time.Time) {
+func (h *Herald) unwell(d decline, now engine.LinkStatus, since time.Time) {
 	id := now.Installation
-	kind, _ := h.about(id)
+	kind, _ := h.About(id)
 	step := admin.NextStep(admin.Status{State: string(d.to), Reason: now.Reason}, id, kind)
 	h.say("system.link", id, "", time.Now(), linkNews{
 		From: string(d.from), To: string(d.to), Reason: now.Reason, Detail: now.Detail, Since: instant{since},
@@ -109,7 +116,7 @@ func (h *herald) unwell(d decline, now engine.LinkStatus, since time.Time) {
 }
 
 // Notice implements engine.Observer.
-func (h *herald) Notice(installation, code, words string) {
+func (h *Herald) Notice(installation, code, words string) {
 	at := time.Now()
 	h.desk.Repeat("gap "+installation+" "+code, func(n int) {
 		h.say("system.gap", installation, "", at, gapNews{Code: code, Detail: words, Count: n})
@@ -117,7 +124,7 @@ func (h *herald) Notice(installation, code, words string) {
 }
 
 // Store implements engine.Observer.
-func (h *herald) Store(err error) {
+func (h *Herald) Store(err error) {
 	now := time.Now()
 	if err == nil {
 		h.desk.Over("store", func(since time.Time) {
@@ -132,7 +139,7 @@ func (h *herald) Store(err error) {
 
 // Target implements delivery.Observer. A target is not told that it is down: it
 // would hear so when it is not. That it was, it may want to know.
-func (h *herald) Target(c delivery.TargetChange) {
+func (h *Herald) Target(c delivery.TargetChange) {
 	now := time.Now()
 	news := targetNews{Target: c.Target, From: targetWord(c.From), To: targetWord(c.To), Reason: c.Reason, NextStep: c.NextStep}
 	if c.To == delivery.Open || c.To == delivery.Disabled {
@@ -148,7 +155,7 @@ func (h *herald) Target(c delivery.TargetChange) {
 }
 
 // Died implements delivery.Observer.
-func (h *herald) Died(l delivery.DeadLetter) {
+func (h *Herald) Died(l delivery.DeadLetter) {
 	h.desk.Repeat("dead "+l.Target, func(n int) {
 		h.say("system.dead_letter", l.Installation, "", l.At, deadNews{
 			Target: l.Target, Count: n, Event: l.Event, Delivery: l.Delivery, Attempts: l.Attempts, Reason: l.Reason,
@@ -158,18 +165,18 @@ func (h *herald) Died(l delivery.DeadLetter) {
 }
 
 // GaveWay tells that deliveries gave way to newer events.
-func (h *herald) GaveWay(deliveries int64) {
+func (h *Herald) GaveWay(deliveries int64) {
 	h.gaveWay.Add(deliveries)
 	at := time.Now()
 	h.desk.Repeat("backlog", func(int) {
 		if n := h.gaveWay.Swap(0); n > 0 { // else the one before told it
-			h.say("system.backlog", "", "", at, backlogNews{Count: n, Reason: whyDropped, NextStep: dropStep})
+			h.say("system.backlog", "", "", at, backlogNews{Count: n, Reason: backlog.Why, NextStep: backlog.NextStep})
 		}
 	})
 }
 
 // Started tells that the node runs, and which version ran before if it was another.
-func (h *herald) Started(version, previous string) {
+func (h *Herald) Started(version, previous string) {
 	news := nodeNews{Event: "started", Version: version}
 	if previous != "" && previous != version {
 		news.Event, news.Previous = "upgraded", previous
@@ -179,7 +186,7 @@ func (h *herald) Started(version, previous string) {
 
 // Stopping tells that the node stops, and why if nobody asked it to. From then on
 // its links are no news.
-func (h *herald) Stopping(version string, err error) {
+func (h *Herald) Stopping(version string, err error) {
 	h.silent.Store(true)
 	news := nodeNews{Event: "stopping", Version: version}
 	if err != nil {
@@ -190,7 +197,7 @@ func (h *herald) Stopping(version string, err error) {
 
 // Status tells of a trouble of the node's own that lasts, and of its end. reason is
 // "" when it is well.
-func (h *herald) Status(what, state, reason, nextStep string) {
+func (h *Herald) Status(what, state, reason, nextStep string) {
 	now := time.Now()
 	news := nodeNews{Event: "status", What: what, State: state, Reason: reason, NextStep: nextStep}
 	if reason == "" {

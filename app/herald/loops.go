@@ -1,4 +1,4 @@
-package app
+package herald
 
 import (
 	"log/slog"
@@ -9,8 +9,8 @@ import (
 	"leasehold/delivery"
 )
 
-// breaker stops answers that go round, as c says, and has it told.
-func breaker(c *config.Config, h *herald, log *slog.Logger) *delivery.Breaker {
+// Breaker stops answers that go round, as c says, and has it told.
+func Breaker(c *config.Config, h *Herald, log *slog.Logger) *delivery.Breaker {
 	return &delivery.Breaker{
 		Limit: c.Delivery.LoopLimit, Turns: c.Delivery.LoopTurns, Quiet: c.Delivery.LoopQuiet.Std(),
 		Told: func(l delivery.Loop, stopped bool) {
@@ -26,8 +26,8 @@ func breaker(c *config.Config, h *herald, log *slog.Logger) *delivery.Breaker {
 
 const loopStep = "let one of the two ignore what bots say; it goes on by itself once nobody has tried to answer for delivery.loop_quiet"
 
-// loopTroubles are the conversations that are stopped.
-func loopTroubles(b *delivery.Breaker) (all []admin.Trouble) {
+// LoopTroubles are the conversations that are stopped.
+func LoopTroubles(b *delivery.Breaker) (all []admin.Trouble) {
 	for _, l := range b.Stopped() {
 		all = append(all, admin.Trouble{What: "conversation " + l.Conversation + " of " + l.Installation, State: "stopped", Reason: l.Reason, NextStep: loopStep})
 	}
@@ -53,7 +53,7 @@ func (n loopNews) sentence(installation string) string {
 
 // Loop tells of a conversation that is stopped, or goes on. It is told through a
 // goroutine of the desk's: whoever counts answers must not wait.
-func (h *herald) Loop(l delivery.Loop, stopped bool) {
+func (h *Herald) Loop(l delivery.Loop, stopped bool) {
 	now := time.Now()
 	key := "loop " + l.Installation + " " + l.Conversation
 	if !stopped {

@@ -1,4 +1,4 @@
-package app
+package herald
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leasehold/app/backlog"
 	"leasehold/delivery"
 	"leasehold/internal/human"
 )
@@ -133,7 +134,7 @@ type backlogNews struct {
 }
 
 func (n backlogNews) sentence(string) string {
-	return because(gaveWay(n.Count), "what waits passed delivery.backlog_max", n.NextStep)
+	return because(backlog.Words(n.Count), "what waits passed delivery.backlog_max", n.NextStep)
 }
 
 type storeNews struct {

@@ -1,4 +1,4 @@
-package app
+package backlog
 
 import (
 	"context"
@@ -19,14 +19,14 @@ const (
 	// dropTrouble is how long the box is not well after something gave way: what is
 	// lost does not come back, and whoever looks once in an hour is to see it.
 	dropTrouble = time.Hour
-	// dropStep is what a person does about it.
-	dropStep = "mend the target that is down, or raise delivery.backlog_max; leasehold deliveries list --state dropped shows what can be replayed"
+	// NextStep is what a person does about it.
+	NextStep = "mend the target that is down, or raise delivery.backlog_max; leasehold deliveries list --state dropped shows what can be replayed"
 )
 
-// drops counts the deliveries that gave way to newer events, and tells of them: in the
+// Drops counts the deliveries that gave way to newer events, and tells of them: in the
 // log when a spell begins, when it ends and at the stop, and by tell each time. It is
 // in memory: each start counts from 0, and each node what it dropped itself.
-type drops struct {
+type Drops struct {
 	tell func(deliveries int64)
 	log  *slog.Logger
 	now  func() time.Time
@@ -38,12 +38,14 @@ type drops struct {
 	last  time.Time
 }
 
-func newDrops(tell func(int64), log *slog.Logger) *drops {
-	return &drops{tell: tell, log: log, now: time.Now, wake: make(chan struct{}, 1)}
+// NewDrops makes a Drops that has counted nothing. tell is called for each time, and
+// must not block.
+func NewDrops(tell func(int64), log *slog.Logger) *Drops {
+	return &Drops{tell: tell, log: log, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // add notes that deliveries gave way to what most bounds. It does not block.
-func (d *drops) add(ctx context.Context, deliveries, most int64) {
+func (d *Drops) add(ctx context.Context, deliveries, most int64) {
 	d.left(ctx) // the spell before may be over
 	d.mu.Lock()
 	fresh := d.spell == 0
@@ -55,7 +57,7 @@ func (d *drops) add(ctx context.Context, deliveries, most int64) {
 	if !fresh {
 		return
 	}
-	d.log.WarnContext(ctx, "oldest deliveries dropped", "deliveries", deliveries, "backlog_max", most, "on_full", "drop_oldest", "next_step", dropStep)
+	d.log.WarnContext(ctx, "oldest deliveries dropped", "deliveries", deliveries, "backlog_max", most, "on_full", "drop_oldest", "next_step", NextStep)
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -64,7 +66,7 @@ func (d *drops) add(ctx context.Context, deliveries, most int64) {
 
 // Run ends each spell in the log once it is over, and says at the end of ctx how many
 // gave way.
-func (d *drops) Run(ctx context.Context) error {
+func (d *Drops) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case <-d.wake:
@@ -73,14 +75,14 @@ func (d *drops) Run(ctx context.Context) error {
 		for left := d.left(ctx); left > 0 && loop.Sleep(ctx, left) == nil; left = d.left(ctx) {
 		}
 	}
-	if total, spell, _ := d.count(); total > 0 {
+	if total, spell, _ := d.Count(); total > 0 {
 		d.sum(context.WithoutCancel(ctx), spell, total)
 	}
 	return nil
 }
 
 // left is how long the spell lasts at least; one that is over is told.
-func (d *drops) left(ctx context.Context) time.Duration {
+func (d *Drops) left(ctx context.Context) time.Duration {
 	d.mu.Lock()
 	if d.spell == 0 {
 		d.mu.Unlock()
@@ -98,30 +100,32 @@ func (d *drops) left(ctx context.Context) time.Duration {
 	return left
 }
 
-func (d *drops) sum(ctx context.Context, spell, total int64) {
-	d.log.WarnContext(ctx, "deliveries given way", "deliveries", spell, "since_start", total, "next_step", dropStep)
+func (d *Drops) sum(ctx context.Context, spell, total int64) {
+	d.log.WarnContext(ctx, "deliveries given way", "deliveries", spell, "since_start", total, "next_step", NextStep)
 }
 
-func (d *drops) count() (total, spell int64, last time.Time) {
+// Count is how many deliveries gave way since the start and in the spell that
+// lasts, and when the last did; zero = none.
+func (d *Drops) Count() (total, spell int64, last time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.total, d.spell, d.last
 }
 
-// troubles says that something gave way a short while ago.
-func (d *drops) troubles() []admin.Trouble {
-	total, _, last := d.count()
+// Troubles says that something gave way a short while ago.
+func (d *Drops) Troubles() []admin.Trouble {
+	total, _, last := d.Count()
 	if total == 0 || d.now().Sub(last) > dropTrouble {
 		return nil
 	}
 	return []admin.Trouble{{
-		What: "backlog", State: "dropping", NextStep: dropStep,
-		Reason: fmt.Sprintf("%s since the start, the last %s", gaveWay(total), human.Ago(last)),
+		What: "backlog", State: "dropping", NextStep: NextStep,
+		Reason: fmt.Sprintf("%s since the start, the last %s", Words(total), human.Ago(last)),
 	}}
 }
 
-// gaveWay says how many deliveries did.
-func gaveWay(n int64) string {
+// Words says how many deliveries did.
+func Words(n int64) string {
 	if n == 1 {
 		return "1 delivery gave way to newer events"
 	}
