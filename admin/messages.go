@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,7 @@ type Post struct {
 	Thread         string           `json:"thread,omitempty"`
 	MessageID      string           `json:"message_id,omitempty"` // the platform's: what is edited, deleted or reacted to
 	Text           string           `json:"text,omitempty"`       // of react: the emoji
+	Format         string           `json:"format,omitempty"`     // plain, when left out, or markdown
 	Native         json.RawMessage  `json:"native,omitempty"`     // merged into the platform's call
 	IdempotencyKey string           `json:"idempotency_key,omitempty"`
 	ExpiresIn      channel.Duration `json:"expires_in,omitzero"` // 15 min, when left out
@@ -109,7 +111,7 @@ func (a *API) post(w http.ResponseWriter, r *http.Request, m outbound.Message, w
 // repeats reports whether m is what was posted under its key.
 func repeats(m outbound.Message, posted Message) bool {
 	return posted.ID == m.ID || posted.Op == m.Op && posted.Conversation == m.Conversation && posted.Thread == m.Thread &&
-		posted.MessageID == m.MessageID && posted.Text == m.Text && bytes.Equal(posted.Native, m.Native)
+		posted.MessageID == m.MessageID && posted.Text == m.Text && posted.Format == cmp.Or(m.Format, channel.Plain) && bytes.Equal(posted.Native, m.Native)
 }
 
 // speaker is the installation that is to send.
@@ -153,7 +155,7 @@ func (a *API) letter(row Installation, p Post) (outbound.Message, error) {
 	}
 	m := channel.Message{
 		ID: eventid.NewMessage(time.Now()), Installation: row.ID, Op: p.Op, Conversation: p.Conversation, Thread: p.Thread,
-		MessageID: p.MessageID, Text: p.Text, Native: p.Native,
+		MessageID: p.MessageID, Text: p.Text, Format: p.Format, Native: p.Native,
 	}
 	if err := a.able(row, m); err != nil {
 		return outbound.Message{}, err

@@ -69,10 +69,12 @@ func TestPostMessage(t *testing.T) {
 		w := newWorld(t)
 		w.put("acme")
 		w.want(w.do("POST", "/v1/installations/acme/messages", `{"conversation":"C","text":"x","idempotency_key":"k"}`), http.StatusAccepted)
+		w.want(w.do("POST", "/v1/installations/acme/messages", `{"conversation":"C","text":"x","format":"plain","idempotency_key":"k"}`), http.StatusAccepted)
 		for _, body := range []string{
 			`{"conversation":"C","text":"y","idempotency_key":"k"}`,
 			`{"conversation":"D","text":"x","idempotency_key":"k"}`,
 			`{"conversation":"C","thread":"T","text":"x","idempotency_key":"k"}`,
+			`{"conversation":"C","text":"x","format":"markdown","idempotency_key":"k"}`,
 		} {
 			w.want(w.do("POST", "/v1/installations/acme/messages", body), http.StatusConflict, "was posted before under this key, with other content; nothing new was sent")
 		}
@@ -139,7 +141,7 @@ func TestPostMessage(t *testing.T) {
 			{"acme/messages", `{"conversation":"C","text":"x","expires_in":"0s"}`, 422, "expires_in: must be from 1s to 30d (got 0s)"},
 			{"acme/messages", `{"conversation":"C","text":"x","expires_in":"31d"}`, 422, "expires_in: must be from 1s to 30d"},
 			{"acme/messages", `{"conversation":"C","text":"x","idempotency_key":"` + strings.Repeat("k", 201) + `"}`, 422, "idempotency_key: must be at most 200 bytes"},
-			{"acme/messages", `{"conversation":"C","text":"x","format":"markdown"}`, 422, "format"},
+			{"acme/messages", `{"conversation":"C","text":"x","format":"html"}`, 422, "format: must be plain or markdown (got "},
 			{"acme/messages", "{\"conversation\":\"C\xff\",\"text\":\"x\"}", 422, "the body is not valid UTF-8"},
 			{"acme/messages?wait=2h", `{"conversation":"C","text":"x"}`, 422, "wait: must be a duration from 0s to 1m0s"},
 		} {

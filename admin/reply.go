@@ -60,7 +60,7 @@ func (a *API) answerTo(row Installation, e Event, in Reply) (outbound.Message, e
 	spec, _ := a.o.Types.Lookup(row.Type) // letter says that there is none
 	about := in.About(&heard, spec.Can)
 	p := Post{
-		Op: about.Op, Conversation: about.Conversation, Thread: about.Thread, MessageID: about.MessageID, Text: about.Text, Native: about.Native,
+		Op: about.Op, Conversation: about.Conversation, Thread: about.Thread, MessageID: about.MessageID, Text: about.Text, Format: about.Format, Native: about.Native,
 		IdempotencyKey: in.IdempotencyKey, ExpiresIn: channel.Duration(outbound.DefaultExpiry),
 	}
 	if in.ExpiresIn != nil {

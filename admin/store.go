@@ -138,7 +138,8 @@ type Message struct {
 	Conversation   string            `json:"conversation,omitempty"`
 	Thread         string            `json:"thread,omitempty"`
 	MessageID      string            `json:"message_id,omitempty"` // the platform's, that the op refers to
-	Text           string            `json:"text,omitempty"`       // with Native in Message only, not in lists
+	Text           string            `json:"text,omitempty"`       // with Format and Native in Message only, not in lists
+	Format         string            `json:"format,omitempty"`
 	Native         json.RawMessage   `json:"native,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	State          string            `json:"state"`

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leasehold/admin"
+	"leasehold/channel"
 	"leasehold/delivery/outbound"
 	"leasehold/internal/human"
 )
@@ -79,7 +80,7 @@ func (p *program) showsMessage(m admin.MessageView) {
 		receipt = m.Receipt.MessageID
 	}
 	p.fields("message", m.ID, "seq", strconv.FormatInt(m.Seq, 10), "installation", m.Installation, "op", m.Op, "conversation", m.Conversation,
-		"thread", m.Thread, "refers to", m.MessageID, "answers", m.Event, "idempotency key", m.IdempotencyKey, "state", m.State, "waits for", m.WaitsFor,
+		"thread", m.Thread, "refers to", m.MessageID, "answers", m.Event, "idempotency key", m.IdempotencyKey, "format", formatOf(m), "state", m.State, "waits for", m.WaitsFor,
 		"sent as", receipt, "attempts", count(m.Attempts), "last error", m.LastError, "next attempt", stamp(m.NextAttempt),
 		"created", stamp(m.CreatedAt), "expires", expires, "ended", stamp(m.EndedAt))
 	if m.Text != "" {
@@ -91,6 +92,14 @@ func (p *program) showsMessage(m admin.MessageView) {
 			p.line("\n%s", shown.String())
 		}
 	}
+}
+
+// formatOf is how its text is written, where that is worth a line.
+func formatOf(m admin.MessageView) string {
+	if m.Format == channel.Plain {
+		return ""
+	}
+	return m.Format
 }
 
 func receiptOf(m admin.MessageView) json.RawMessage {

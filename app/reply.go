@@ -53,7 +53,8 @@ func replying(c *cobra.Command, post admin.Post, expires spanFlag) (in admin.Rep
 	if expires == 0 { // over the API that is to leave it out
 		return in, usage("--expires-in: must be from 1s to 30d (got 0s); see %s --help", c.CommandPath())
 	}
-	in.Op, in.Conversation, in.Text, in.Native, in.IdempotencyKey = post.Op, post.Conversation, post.Text, post.Native, post.IdempotencyKey
+	in.Op, in.Conversation, in.Text, in.Format = post.Op, post.Conversation, post.Text, post.Format
+	in.Native, in.IdempotencyKey = post.Native, post.IdempotencyKey
 	in.ExpiresIn = (*channel.Duration)(&expires)
 	if c.Flags().Changed("thread") {
 		in.Thread = &post.Thread

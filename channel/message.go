@@ -15,8 +15,29 @@ type Message struct {
 	Thread       string
 	MessageID    string // what an edit, a reaction or a reply refers to
 	Text         string
+	Format       string          // how Text is written: Plain, which "" is too, or Markdown
 	Native       json.RawMessage // merged into the platform's call
 	FollowUp     Secret          // where the platform takes this answer, while it does; empty = the ordinary way
+}
+
+// The formats of a text.
+const (
+	Plain    = "plain"    // each character stands for itself
+	Markdown = "markdown" // CommonMark
+)
+
+// CheckFormat says why format is none; "" stands for Plain.
+func CheckFormat(format string) error {
+	if !slices.Contains([]string{"", Plain, Markdown}, format) {
+		return fmt.Errorf("format: must be plain or markdown (got %q)", format)
+	}
+	return nil
+}
+
+// Marked reports whether the text is markup: whatever its format says, that of a
+// reaction is an emoji.
+func (m Message) Marked() bool {
+	return m.Format == Markdown && (m.Op == "send" || m.Op == "edit")
 }
 
 // Faults says what m lacks whatever its type, in the words of its keys; none: a type
@@ -28,6 +49,9 @@ func (m Message) Faults() (faults []string) {
 		}
 	}
 	fault(m.Conversation == "", "conversation: is missing")
+	if err := CheckFormat(m.Format); err != nil {
+		faults = append(faults, err.Error())
+	}
 	fault(m.MessageID == "" && !slices.Contains([]string{"send", "typing"}, m.Op), "message_id: is missing; it says what to %s", m.Op)
 	fault(m.Text == "" && len(m.Native) == 0 && slices.Contains([]string{"send", "edit"}, m.Op), "text and native are empty; there is nothing to %s", m.Op)
 	fault(m.Text == "" && slices.Contains([]string{"react", "unreact"}, m.Op), "text: is missing; it is the emoji to %s with", m.Op)

@@ -42,6 +42,7 @@ type Said struct {
 	Thread       *string           `json:"thread,omitempty"`     // "" = none
 	MessageID    *string           `json:"message_id,omitempty"` // what it refers to; "" = nothing
 	Text         string            `json:"text,omitempty"`
+	Format       string            `json:"format,omitempty"` // plain, when left out, or markdown
 	Native       json.RawMessage   `json:"native,omitempty"`
 	ExpiresIn    *channel.Duration `json:"expires_in,omitempty"`
 }
@@ -49,7 +50,7 @@ type Said struct {
 // About makes of s the message that answers e. What is of the event's conversation
 // goes to its thread, where the channel type knows any, and refers to its message.
 func (s Said) About(e *channel.Event, can channel.Capabilities) channel.Message {
-	m := channel.Message{Op: orDefault(s.Op, "send"), Conversation: orDefault(s.Conversation, e.Conversation.ID), Text: s.Text, Native: s.Native}
+	m := channel.Message{Op: orDefault(s.Op, "send"), Conversation: orDefault(s.Conversation, e.Conversation.ID), Text: s.Text, Format: s.Format, Native: s.Native}
 	if string(m.Native) == "null" {
 		m.Native = nil
 	}
@@ -72,6 +73,9 @@ func (s Said) About(e *channel.Event, can channel.Capabilities) channel.Message 
 func (s Said) Check() error {
 	if _, known := (channel.Capabilities{}).Does(orDefault(s.Op, "send")); !known {
 		return fmt.Errorf("op: must be send, edit, delete, react, unreact or typing (got %q)", s.Op)
+	}
+	if err := channel.CheckFormat(s.Format); err != nil {
+		return err
 	}
 	if d := s.ExpiresIn; d != nil && (d.Std() < LeastExpiry || d.Std() > MostExpiry) {
 		return fmt.Errorf("expires_in: must be from 1s to 30d (got %s)", d.Std())

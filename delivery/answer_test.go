@@ -23,6 +23,7 @@ func TestReadAnswer(t *testing.T) {
 		{"a kind of JSON", "application/problem+json", `{"text":"done"}`, []string{"done"}, ""},
 		{"several", "", `{"messages":[{"text":"a"},{"op":"react","text":"b"}]}`, []string{"a", "b"}, ""},
 		{"a text with more about it", "", `{"text":"a","thread":"T","expires_in":"1m"}`, []string{"a"}, ""},
+		{"a text in Markdown", "", `{"text":"*a*","format":"markdown"}`, []string{"*a*"}, ""},
 		{"a native call alone", "", `{"native":{"blocks":[]},"text":""}`, []string{""}, ""},
 
 		{"nothing", "application/json", "", nil, ""},
@@ -48,6 +49,7 @@ func TestReadAnswer(t *testing.T) {
 		{"too many", "", `{"messages":[` + many + `]}`, nil, "21 messages of at most 20"},
 		{"too much", "", large, nil, "more than the 64 KiB"},
 		{"an op that there is not", "", `{"messages":[{"text":"a"},{"op":"shout","text":"a"}]}`, nil, `message 2: op: must be send`},
+		{"a format that there is not", "", `{"text":"a","format":"html"}`, nil, `message 1: format: must be plain or markdown (got "html")`},
 		{"a time that is too short", "", `{"text":"a","expires_in":"1ms"}`, nil, "expires_in: must be from 1s to 30d"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +101,9 @@ func TestSaid(t *testing.T) {
 		{"a reaction is to the event", Said{Op: "react", Text: "eyes", ExpiresIn: &minute}, channel.Capabilities{}, "react C1  M1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			c.said.Format = channel.Markdown
 			m := c.said.About(heard, c.can)
+			same(t, "format", m.Format, channel.Markdown)
 			same(t, "message", fmt.Sprint(m.Op, " ", m.Conversation, " ", m.Thread, " ", m.MessageID), c.want)
 			same(t, "check", c.said.Check(), nil)
 		})

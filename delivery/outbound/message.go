@@ -69,12 +69,16 @@ type Receipt struct {
 // string: it stays what it was to the byte.
 type body struct {
 	Text   string `json:"text,omitempty"`
+	Format string `json:"format,omitempty"` // left out when it is plain
 	Native string `json:"native,omitempty"`
 }
 
 // EncodeBody writes what of a message a store keeps as one value.
 func EncodeBody(m channel.Message) ([]byte, error) {
-	return plainJSON(body{m.Text, string(m.Native)})
+	if m.Format == channel.Plain {
+		m.Format = ""
+	}
+	return plainJSON(body{m.Text, m.Format, string(m.Native)})
 }
 
 // DecodeBody fills in what EncodeBody wrote.
@@ -83,7 +87,7 @@ func DecodeBody(b []byte, m *channel.Message) error {
 	if err := json.Unmarshal(b, &v); err != nil {
 		return fmt.Errorf("read the body of message %s: %w", m.ID, err)
 	}
-	m.Text, m.Native = v.Text, nil
+	m.Text, m.Format, m.Native = v.Text, cmp.Or(v.Format, channel.Plain), nil
 	if v.Native != "" {
 		m.Native = json.RawMessage(v.Native)
 	}

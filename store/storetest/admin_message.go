@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leasehold/admin"
+	"leasehold/channel"
 	"leasehold/internal/fault"
 )
 
@@ -26,6 +27,7 @@ func (r *runner) messages(t *testing.T) {
 			want(w, "lease", m.Lease, "i")
 			want(w, "what and where", m.Op+m.Conversation+m.Thread+m.MessageID, "sendC1T1M1")
 			want(w, "text", m.Text, "text <1>")
+			want(w, "format", m.Format, channel.Markdown)
 			want(w, "native, to the byte", string(m.Native), `{ "n": 1.50 }`)
 			want(w, "created", m.CreatedAt.Equal(w.clock.Now()), true)
 			want(w, "expires", m.ExpiresAt.Equal(w.clock.Now().Add(15*time.Minute)), true)

@@ -19,7 +19,7 @@ func letter(n int) outbound.Message {
 	return outbound.Message{
 		Message: channel.Message{
 			ID: fmt.Sprintf("out_%d", n), Installation: "i", Op: "send", Conversation: "C1", Thread: "T1", MessageID: "M1",
-			Text: "text <" + fmt.Sprint(n) + ">", Native: []byte(`{ "n": 1.50 }`),
+			Text: "text <" + fmt.Sprint(n) + ">", Format: channel.Markdown, Native: []byte(`{ "n": 1.50 }`),
 		},
 		ExpiresIn: 15 * time.Minute,
 	}

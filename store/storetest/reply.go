@@ -50,7 +50,7 @@ func (r *runner) replies(t *testing.T) {
 			whole, err := s.Message(w.ctx, m.ID)
 			w.must(err)
 			want(w, "id", m.ID, sent.ID)
-			want(w, "content", fmt.Sprint(whole.Text, string(whole.Native)), fmt.Sprint(sent.Text, string(sent.Native)))
+			want(w, "content", fmt.Sprint(whole.Text, whole.Format, string(whole.Native)), fmt.Sprint(sent.Text, sent.Format, string(sent.Native)))
 			want(w, "key", m.IdempotencyKey, fmt.Sprintf("%s#%d", first.WebhookID, n+1))
 			want(w, "whither", fmt.Sprint(m.Installation, m.Op, m.Conversation, m.Thread, m.MessageID), fmt.Sprint("i", "send", "C1", "T1", "M1"))
 			want(w, "event", m.Event, eventid.Event(first.Seq))

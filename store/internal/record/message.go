@@ -68,7 +68,7 @@ func (r *messageRow) message() (admin.Message, error) {
 	}
 	content := channel.Message{ID: r.ID}
 	err := outbound.DecodeBody(r.Body, &content)
-	m.Text, m.Native = content.Text, content.Native
+	m.Text, m.Format, m.Native = content.Text, content.Format, content.Native
 	return m, err
 }
 
