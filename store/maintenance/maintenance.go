@@ -59,7 +59,9 @@ type Swept struct {
 }
 
 // Idle reports whether nothing was done.
-func (s Swept) Idle() bool { return s.Events+s.Deliveries+s.Installations+s.Messages+s.Notes+s.Expired == 0 }
+func (s Swept) Idle() bool {
+	return s.Events+s.Deliveries+s.Installations+s.Messages+s.Notes+s.Expired == 0
+}
 
 // String says it in a few words; "" when idle.
 func (s Swept) String() string {

@@ -2,21 +2,19 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
 
 	"leasehold/internal/fault"
+	"leasehold/store/internal/ladder"
 	"leasehold/store/maintenance"
 )
 
@@ -36,43 +34,32 @@ func migrations() fs.FS {
 // the schema: "LSHD".
 const migrationLock = 1280526404
 
-// migrator brings one database's schema up to date. The library under it takes a
-// newer schema in silence, so versions are compared here first.
+// migrator brings one database's schema up to date.
 type migrator struct {
-	db   *sql.DB
+	*ladder.Ladder
 	pool *pgxpool.Pool
 	name string // of the database, for people
-	from fs.FS
 	log  *slog.Logger
 
 	manual bool // a schema that is there is changed by nobody but a person
 }
 
-// provider reads the files. Nothing of another package's registry may end up in
-// this schema.
-func (m *migrator) provider() (*goose.Provider, error) {
-	p, err := goose.NewProvider(goose.DialectPostgres, m.db, m.from, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, fmt.Errorf("read the migrations: %w", err)
-	}
-	return p, nil
+func newMigrator(db *sql.DB, pool *pgxpool.Pool, name string, log *slog.Logger) (*migrator, error) {
+	l, err := ladder.Read(goose.DialectPostgres, db, name, migrations())
+	return &migrator{Ladder: l, pool: pool, name: name, log: log}, err
 }
 
 // check compares the schema with the one that this program uses, and changes
 // nothing.
 func (m *migrator) check(ctx context.Context) error {
-	p, err := m.provider()
-	if err != nil {
-		return err
-	}
 	current, err := m.current(ctx)
 	if err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
+		return err
 	}
 	if current == 0 {
 		return fault.Errorf(fault.NotFound, "the database %s holds nothing yet: leasehold run fills it", m.name)
 	}
-	done, err := m.look(ctx, p.ListSources())
+	done, err := m.look(ctx, current)
 	if err == nil && !done {
 		err = fault.Errorf(fault.Conflict, "the database %s has the older schema %d: leasehold run brings it up to date", m.name, current)
 	}
@@ -82,59 +69,41 @@ func (m *migrator) check(ctx context.Context) error {
 // schema compares the schema with the one that this program knows, and changes
 // nothing.
 func (m *migrator) schema(ctx context.Context) (s maintenance.Schema, err error) {
-	p, err := m.provider()
+	current, err := m.current(ctx)
 	if err != nil {
 		return s, err
 	}
-	sources := p.ListSources()
-	s.Known = sources[len(sources)-1].Version
-	if s.Version, err = m.current(ctx); err != nil {
-		return s, fmt.Errorf("read the schema's version: %w", err)
-	}
-	for _, source := range sources {
-		if source.Version > s.Version {
-			s.Pending = append(s.Pending, path.Base(source.Path))
-		}
-	}
-	if s.Version > 0 {
+	s = m.Above(current)
+	if current > 0 {
 		s.MinReader, err = m.minReader(ctx)
 	}
 	return s, err
 }
 
-func (m *migrator) minReader(ctx context.Context) (n int64, err error) {
-	if err := m.pool.QueryRow(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&n); err != nil {
-		return 0, fmt.Errorf("read the schema's version: %w", err)
-	}
-	return n, nil
-}
-
 // run looks without a lock first: of a thousand starts one has something to do.
 func (m *migrator) run(ctx context.Context) error {
-	p, err := m.provider()
-	if err != nil {
-		return err
+	done := func() (current int64, done bool, err error) {
+		if current, err = m.current(ctx); err == nil {
+			done, err = m.look(ctx, current)
+		}
+		return current, done, err
 	}
-	sources := p.ListSources()
-	done, err := m.look(ctx, sources)
-	if err != nil || done {
-		return err
-	}
-	switch current, err := m.current(ctx); {
-	case err != nil:
+	current, ready, err := done()
+	switch {
+	case err != nil || ready:
 		return err
 	case m.manual && current > 0:
-		return fault.Errorf(fault.Invalid, "the database %s has schema %d, this program needs schema %d, and store.migrate is manual: run leasehold migrate", m.name, current, sources[len(sources)-1].Version)
+		return m.Manual(current)
 	}
 	return m.alone(ctx, func() error {
-		if done, err := m.look(ctx, sources); err != nil || done {
+		if _, ready, err := done(); err != nil || ready {
 			return err // another node was faster
 		}
-		if _, err := p.Up(ctx); err != nil {
-			return fmt.Errorf("upgrade the schema to %d: %w", sources[len(sources)-1].Version, err)
+		if err := m.Climb(ctx); err != nil {
+			return err
 		}
-		m.log.InfoContext(ctx, "schema upgraded", "schema", sources[len(sources)-1].Version)
-		return m.record(ctx, sources)
+		m.log.InfoContext(ctx, "schema upgraded", "schema", m.Top())
+		return m.record(ctx)
 	})
 }
 
@@ -160,15 +129,17 @@ func (m *migrator) alone(ctx context.Context, f func() error) (err error) {
 	return f()
 }
 
-// look reports whether the schema is as this program needs it.
-func (m *migrator) look(ctx context.Context, sources []*goose.Source) (bool, error) {
-	target := sources[len(sources)-1].Version
-	current, err := m.current(ctx)
+// look reports whether the schema, of the version current, is as this program needs
+// it. A newer one that says that this program may use it is: nodes are upgraded one
+// after the other.
+func (m *migrator) look(ctx context.Context, current int64) (bool, error) {
 	switch {
-	case err != nil:
-		return false, fmt.Errorf("read the schema's version: %w", err)
-	case current > target:
-		return true, m.allowNewer(ctx, current, target)
+	case current > m.Top():
+		reader, err := m.minReader(ctx)
+		if err != nil {
+			return false, err
+		}
+		return true, m.Newer(current, reader, "install the newer version on this node, too")
 	case current == 0:
 		return false, nil
 	}
@@ -176,41 +147,33 @@ func (m *migrator) look(ctx context.Context, sources []*goose.Source) (bool, err
 	if err != nil {
 		return false, fmt.Errorf("read the schema's history: %w", err)
 	}
-	complete := true
-	for _, s := range sources {
-		sum, err := m.sum(s)
-		if err != nil {
-			return false, err
-		}
-		was, applied := known[s.Version]
-		if applied && was != sum {
-			return false, fault.Errorf(fault.Internal, "migration %s is not the one that was applied to %s: use the program that made it, or a newer release", path.Base(s.Path), m.name)
-		}
-		complete = complete && applied
-	}
-	return current == target && complete, nil
+	complete, err := m.Same(known)
+	return complete && current == m.Top(), err
 }
 
 // current is the newest migration applied; 0 = none.
 func (m *migrator) current(ctx context.Context) (v int64, err error) {
 	var there bool
 	if err := m.pool.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&there); err != nil || !there {
-		return 0, err
+		return 0, readVersion(err)
 	}
 	err = m.pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
-	return v, err
+	return v, readVersion(err)
 }
 
-// allowNewer accepts a newer schema that says that this program may use it: nodes
-// are upgraded one after the other.
-func (m *migrator) allowNewer(ctx context.Context, current, target int64) error {
-	reader, err := m.minReader(ctx)
-	if err != nil || reader <= target {
-		return err
+func (m *migrator) minReader(ctx context.Context) (n int64, err error) {
+	if err := m.pool.QueryRow(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&n); err != nil {
+		return 0, readVersion(err)
 	}
-	return fault.Errorf(fault.Newer,
-		"the database %s has schema %d, of a newer version: it needs a program that knows schema %d, and this one knows schema %d; install the newer version on this node, too",
-		m.name, current, reader, target)
+	return n, nil
+}
+
+// readVersion says what failed; nil stays nil.
+func readVersion(err error) error {
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	return nil
 }
 
 func (m *migrator) recorded(ctx context.Context) (map[int64]string, error) {
@@ -229,26 +192,13 @@ func (m *migrator) recorded(ctx context.Context) (map[int64]string, error) {
 }
 
 // record writes down the files that were applied; those known already stay.
-func (m *migrator) record(ctx context.Context, sources []*goose.Source) error {
-	for _, s := range sources {
-		sum, err := m.sum(s)
-		if err != nil {
-			return err
-		}
-		_, err = m.pool.Exec(ctx, `INSERT INTO schema_file(version, name, sha256, applied_at) VALUES ($1, $2, $3, leasehold_now()) ON CONFLICT (version) DO NOTHING`,
-			s.Version, path.Base(s.Path), sum)
+func (m *migrator) record(ctx context.Context) error {
+	for _, r := range m.Rungs {
+		_, err := m.pool.Exec(ctx, `INSERT INTO schema_file(version, name, sha256, applied_at) VALUES ($1, $2, $3, leasehold_now()) ON CONFLICT (version) DO NOTHING`,
+			r.Version, r.Name, r.Sum)
 		if err != nil {
 			return fmt.Errorf("write the schema's history: %w", err)
 		}
 	}
 	return nil
-}
-
-func (m *migrator) sum(s *goose.Source) (string, error) {
-	b, err := fs.ReadFile(m.from, path.Base(s.Path))
-	if err != nil {
-		return "", fmt.Errorf("read migration %d: %w", s.Version, err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
 }

@@ -67,7 +67,11 @@ func (s *Store) prepare(ctx context.Context) error {
 	if version < oldest {
 		return fault.Errorf(fault.Invalid, "the server of %s is PostgreSQL %d; upgrade it to %d or newer", s.target, version/10000, oldest/10000)
 	}
-	m := &migrator{db: s.db.DB, pool: s.pool, name: s.target.String(), from: migrations(), log: s.log, manual: s.opt.Manual}
+	m, err := newMigrator(s.db.DB, s.pool, s.target.String(), s.log)
+	if err != nil {
+		return err
+	}
+	m.manual = s.opt.Manual
 	if err := s.familiar(ctx, m); err != nil {
 		return err
 	}

@@ -25,7 +25,9 @@ func Schema(ctx context.Context, url string, o Options) (s maintenance.Schema, e
 	}
 	defer pool.Close()
 	db := stdlib.OpenDBFromPool(pool)
-	m := &migrator{db: db, pool: pool, name: t.String(), from: migrations(), log: slog.New(slog.DiscardHandler)}
-	s, err = m.schema(ctx)
+	m, err := newMigrator(db, pool, t.String(), slog.New(slog.DiscardHandler))
+	if err == nil {
+		s, err = m.schema(ctx)
+	}
 	return s, failed(doing, t.classify(errors.Join(err, db.Close())))
 }

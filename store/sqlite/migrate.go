@@ -2,21 +2,18 @@ package sqlite
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"path"
 	"time"
 
 	"github.com/pressly/goose/v3"
 
-	"leasehold/internal/fault"
+	"leasehold/store/internal/ladder"
 	"leasehold/store/maintenance"
 )
 
@@ -32,142 +29,108 @@ func migrations() fs.FS {
 	return sub
 }
 
-// migrator brings one database's schema up to date. The library under it knows
-// no lock on SQLite and takes a newer schema in silence, so its caller holds the
-// database's lock, and versions are compared here first.
+// migrator brings one database's schema up to date. The library under it knows no
+// lock on SQLite, so its caller holds the database's lock.
 type migrator struct {
+	*ladder.Ladder
 	db   *sql.DB
 	path string
-	from fs.FS
 	now  time.Time
 	log  *slog.Logger
 
 	manual bool // a schema that is there is changed by nobody but a person
 }
 
+func newMigrator(db *sql.DB, path string, from fs.FS) (*migrator, error) {
+	l, err := ladder.Read(goose.DialectSQLite3, db, path, from)
+	return &migrator{Ladder: l, db: db, path: path}, err
+}
+
 func (m *migrator) run(ctx context.Context) error {
-	p, err := m.provider()
-	if err != nil {
-		return err
-	}
-	sources := p.ListSources()
-	target := sources[len(sources)-1].Version
 	current, err := m.current(ctx)
 	if err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
-	}
-	if current > target {
-		return m.allowNewer(ctx, current, target)
-	}
-	if err := m.compare(ctx, sources); err != nil {
 		return err
 	}
-	if current == target {
-		return m.record(ctx, sources)
+	if current > m.Top() {
+		return m.newer(ctx, current)
 	}
+	known, err := m.recorded(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's history: %w", err)
+	}
+	complete, err := m.Same(known)
+	switch {
+	case err != nil:
+		return err
+	case current < m.Top():
+		if err := m.upgrade(ctx, current); err != nil {
+			return err
+		}
+	case complete:
+		return nil
+	}
+	return m.record(ctx, known)
+}
+
+func (m *migrator) upgrade(ctx context.Context, current int64) error {
 	if current > 0 {
 		if m.manual {
-			return fault.Errorf(fault.Invalid, "the database %s has schema %d, this program needs schema %d, and store.migrate is manual: run leasehold migrate", m.path, current, target)
+			return m.Manual(current)
 		}
 		if err := m.copyFirst(ctx, current); err != nil {
 			return err
 		}
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("upgrade the schema from %d to %d: %w", current, target, err)
-	}
-	return m.record(ctx, sources)
+	return m.Climb(ctx)
 }
 
 // schema compares the schema with the one that this program knows, and changes
 // nothing.
 func (m *migrator) schema(ctx context.Context) (s maintenance.Schema, err error) {
-	p, err := m.provider()
+	current, err := m.current(ctx)
 	if err != nil {
 		return s, err
 	}
-	sources := p.ListSources()
-	s.Known = sources[len(sources)-1].Version
-	if s.Version, err = m.current(ctx); err != nil {
-		return s, fmt.Errorf("read the schema's version: %w", err)
-	}
-	for _, source := range sources {
-		if source.Version > s.Version {
-			s.Pending = append(s.Pending, path.Base(source.Path))
-		}
-	}
-	if s.Version > 0 {
+	s = m.Above(current)
+	if current > 0 {
 		s.MinReader, err = m.minReader(ctx)
 	}
 	return s, err
-}
-
-func (m *migrator) minReader(ctx context.Context) (n int64, err error) {
-	if err := m.db.QueryRowContext(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&n); err != nil {
-		return 0, fmt.Errorf("read the schema's version: %w", err)
-	}
-	return n, nil
-}
-
-// provider reads the files. Nothing of another package's registry may end up in
-// this schema.
-func (m *migrator) provider() (*goose.Provider, error) {
-	p, err := goose.NewProvider(goose.DialectSQLite3, m.db, m.from, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, fmt.Errorf("read the migrations: %w", err)
-	}
-	return p, nil
-}
-
-// target is the newest schema that this program knows.
-func (m *migrator) target() (int64, error) {
-	p, err := m.provider()
-	if err != nil {
-		return 0, err
-	}
-	sources := p.ListSources()
-	return sources[len(sources)-1].Version, nil
 }
 
 // current is the newest migration applied; 0 = none.
 func (m *migrator) current(ctx context.Context) (v int64, err error) {
 	var n int
 	if err := m.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&n); err != nil || n == 0 {
-		return 0, err
+		return 0, readVersion(err)
 	}
 	err = m.db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied = 1`).Scan(&v)
-	return v, err
+	return v, readVersion(err)
 }
 
-// allowNewer accepts a newer schema that says that this program may use it, as
-// an upgrade that is rolled back leaves one.
-func (m *migrator) allowNewer(ctx context.Context, current, target int64) error {
-	reader, err := m.minReader(ctx)
-	if err != nil || reader <= target {
-		return err
+func (m *migrator) minReader(ctx context.Context) (n int64, err error) {
+	if err := m.db.QueryRowContext(ctx, `SELECT min_reader FROM schema_info WHERE id = 1`).Scan(&n); err != nil {
+		return 0, readVersion(err)
 	}
-	return fault.Errorf(fault.Newer,
-		"the database %s has schema %d, of a newer version: it needs a program that knows schema %d, and this one knows schema %d; install the newer version again, or restore a backup made before the upgrade",
-		m.path, current, reader, target)
+	return n, nil
 }
 
-// compare refuses to go on with a file that was edited after it was applied: two
-// databases of one version would differ.
-func (m *migrator) compare(ctx context.Context, sources []*goose.Source) error {
-	known, err := m.recorded(ctx)
+// readVersion says what failed; nil stays nil.
+func readVersion(err error) error {
 	if err != nil {
-		return fmt.Errorf("read the schema's history: %w", err)
-	}
-	for _, s := range sources {
-		sum, err := m.sum(s)
-		if err != nil {
-			return err
-		}
-		if was, ok := known[s.Version]; ok && was != sum {
-			return fault.Errorf(fault.Internal, "migration %s is not the one that was applied to %s: use the program that made it, or a newer release", path.Base(s.Path), m.path)
-		}
+		return fmt.Errorf("read the schema's version: %w", err)
 	}
 	return nil
+}
+
+// newer accepts a newer schema that says that this program may use it, as an
+// upgrade that is rolled back leaves one.
+func (m *migrator) newer(ctx context.Context, current int64) error {
+	reader, err := m.minReader(ctx)
+	if err != nil {
+		return err
+	}
+	return m.Newer(current, reader, "install the newer version again, or restore a backup made before the upgrade")
 }
 
 func (m *migrator) recorded(ctx context.Context) (_ map[int64]string, err error) {
@@ -192,36 +155,19 @@ func (m *migrator) recorded(ctx context.Context) (_ map[int64]string, err error)
 	return known, rows.Err()
 }
 
-// record writes down the files that were applied; those known already stay.
-func (m *migrator) record(ctx context.Context, sources []*goose.Source) error {
-	known, err := m.recorded(ctx)
-	if err != nil {
-		return fmt.Errorf("read the schema's history: %w", err)
-	}
-	for _, s := range sources {
-		if known[s.Version] != "" {
+// record writes down the files that were applied and are not known yet.
+func (m *migrator) record(ctx context.Context, known map[int64]string) error {
+	for _, r := range m.Rungs {
+		if known[r.Version] != "" {
 			continue
 		}
-		sum, err := m.sum(s)
-		if err != nil {
-			return err
-		}
-		_, err = m.db.ExecContext(ctx, `INSERT INTO schema_file(version, name, sha256, applied_at) VALUES ($1, $2, $3, $4)`,
-			s.Version, path.Base(s.Path), sum, m.now.UnixMilli())
+		_, err := m.db.ExecContext(ctx, `INSERT INTO schema_file(version, name, sha256, applied_at) VALUES ($1, $2, $3, $4)`,
+			r.Version, r.Name, r.Sum, m.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("write the schema's history: %w", err)
 		}
 	}
 	return nil
-}
-
-func (m *migrator) sum(s *goose.Source) (string, error) {
-	b, err := fs.ReadFile(m.from, path.Base(s.Path))
-	if err != nil {
-		return "", fmt.Errorf("read migration %d: %w", s.Version, err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // copyFirst copies the database beside itself before its schema changes: there

@@ -37,7 +37,9 @@ func TestMigrate(t *testing.T) {
 		db, err := sql.Open("sqlite", dsn(path, dsnWrite))
 		must(t, err)
 		db.SetMaxOpenConns(1)
-		m := &migrator{db: db, path: path, from: from, now: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC), log: slog.New(slog.DiscardHandler)}
+		m, err := newMigrator(db, path, from)
+		must(t, err)
+		m.now, m.log = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC), slog.New(slog.DiscardHandler)
 		return errors.Join(m.run(t.Context()), db.Close())
 	}
 	made := func(t *testing.T) string {
@@ -103,7 +105,7 @@ func TestMigrate(t *testing.T) {
 		path := made(t)
 		broken := files(now)
 		broken[later].Data = []byte("-- +goose Up\nCREATE TABLE later (a INTEGER) STRICT;\nCREATE TABLE later (a INTEGER) STRICT;\n")
-		wantText(t, upgrade(t, path, broken), fmt.Sprintf("upgrade the schema from %d to", now))
+		wantText(t, upgrade(t, path, broken), fmt.Sprintf("upgrade the schema to %d", now+1))
 		want(t, "events", count(t, openAt(t, path, Options{}), "event"), 1)
 	})
 	t.Run("a database of the first schema is brought up to date with what is in it, and may still be used by its program", func(t *testing.T) {

@@ -111,7 +111,11 @@ func (s *Store) start(ctx context.Context, sole bool) error {
 	pool.SetMaxOpenConns(1)
 	w := &writer{pool: pool}
 	s.c = newCommitter(s, w)
-	m := &migrator{db: pool, path: s.path, from: migrations(), now: s.opt.Now(), log: s.log, manual: s.opt.Manual}
+	m, err := newMigrator(pool, s.path, migrations())
+	if err != nil {
+		return err
+	}
+	m.now, m.log, m.manual = s.opt.Now(), s.log, s.opt.Manual
 	if err := m.run(ctx); err != nil {
 		return err
 	}

@@ -54,8 +54,7 @@ func OpenReader(ctx context.Context, path string, o Options) (*Reader, error) {
 
 // check compares the schema with the one that this program reads.
 func (r *Reader) check(ctx context.Context) error {
-	m := &migrator{db: r.db.DB, path: r.path, from: migrations()}
-	target, err := m.target()
+	m, err := newMigrator(r.db.DB, r.path, migrations())
 	if err != nil {
 		return err
 	}
@@ -65,10 +64,10 @@ func (r *Reader) check(ctx context.Context) error {
 		return err
 	case current == 0:
 		return fault.Errorf(fault.NotFound, "%s holds nothing yet: leasehold run fills it", r.path)
-	case current < target:
+	case current < m.Top():
 		return fault.Errorf(fault.Conflict, "%s has the older schema %d: leasehold run brings it up to date", r.path, current)
-	case current > target:
-		if err := m.allowNewer(ctx, current, target); err != nil {
+	case current > m.Top():
+		if err := m.newer(ctx, current); err != nil {
 			return err
 		}
 	}

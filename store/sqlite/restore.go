@@ -293,8 +293,7 @@ func readBackup(ctx context.Context, path string) (b Backup, err error) {
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	b = Backup{Path: path, Bytes: info.Size(), Plain: true}
-	m := &migrator{db: db, path: path, from: migrations()}
-	target, err := m.target()
+	m, err := newMigrator(db, path, migrations())
 	if err != nil {
 		return b, err
 	}
@@ -304,8 +303,8 @@ func readBackup(ctx context.Context, path string) (b Backup, err error) {
 	switch {
 	case b.Schema == 0:
 		return b, fault.Errorf(fault.Invalid, "%s holds nothing of ours; name a backup", path)
-	case b.Schema > target:
-		if err := m.allowNewer(ctx, b.Schema, target); err != nil {
+	case b.Schema > m.Top():
+		if err := m.newer(ctx, b.Schema); err != nil {
 			return b, err
 		}
 	}

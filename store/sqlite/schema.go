@@ -31,7 +31,9 @@ func Schema(ctx context.Context, path string, o Options) (s maintenance.Schema, 
 	if err != nil {
 		return s, failed(doing, classify(path, err))
 	}
-	m := &migrator{db: db, path: path, from: migrations()}
-	s, err = m.schema(ctx)
+	m, err := newMigrator(db, path, migrations())
+	if err == nil {
+		s, err = m.schema(ctx)
+	}
 	return s, failed(doing, classify(path, errors.Join(err, db.Close())))
 }
