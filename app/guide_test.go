@@ -2,15 +2,17 @@ package app_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"leasehold/internal/freeport"
 )
 
 // TestGuides does what the documents say. Every block of shell in them is run as it
@@ -94,7 +96,7 @@ func guideScript(t *testing.T, path, text string) (script string, steps int) {
 	text = local.ReplaceAllStringFunc(text, func(s string) string {
 		host, port, _ := strings.Cut(s, ":")
 		if ports[port] == "" {
-			ports[port] = freePort(t)
+			ports[port] = strconv.Itoa(freeport.Of(t)) // to the end of the script: what listens there comes later, and goes and comes
 		}
 		return host + ":" + ports[port]
 	})
@@ -139,17 +141,6 @@ func guideScript(t *testing.T, path, text string) (script string, steps int) {
 		how = ""
 	}
 	return lines.String() + archive.String(), steps
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 func cmdLet(ts *testscript.TestScript, neg bool, args []string) {

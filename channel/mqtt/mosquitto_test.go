@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"leasehold/channel"
+	"leasehold/internal/freeport"
 	"leasehold/internal/loop"
 	"leasehold/internal/need"
 )
@@ -35,7 +35,7 @@ type mosquitto struct {
 func startMosquitto(t *testing.T, listeners ...string) *mosquitto {
 	t.Helper()
 	need.Tool(t, "mosquitto", "mosquitto")
-	m := &mosquitto{dir: t.TempDir(), port: freePort(t)}
+	m := &mosquitto{dir: t.TempDir(), port: strconv.Itoa(freeport.Of(t))}
 	users := filepath.Join(m.dir, "users")
 	if err := os.WriteFile(users, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -61,23 +61,6 @@ func startMosquitto(t *testing.T, listeners ...string) *mosquitto {
 }
 
 func (m *mosquitto) conf() string { return filepath.Join(m.dir, "mosquitto.conf") }
-
-// freePort finds a port that nobody listens on, below those that the system hands
-// out: between now and the broker's start no connection may take it.
-func freePort(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	for {
-		port := strconv.Itoa(20_000 + rand.IntN(12_000))
-		if ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:"+port); err == nil {
-			_ = ln.Close()
-			return port
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("no port is free")
-		}
-	}
-}
 
 // run starts the broker and waits until it listens.
 func (m *mosquitto) run() {

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/coder/websocket"
 
 	"leasehold/channel"
+	"leasehold/internal/freeport"
 )
 
 // authority signs certificates, in files of a folder.
@@ -85,7 +87,10 @@ func secured(t *testing.T) (m *mosquitto, a *authority, ports map[string]string)
 	a = newAuthority(t)
 	a.sign("broker", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	a.sign("device", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	ports = map[string]string{"mqtts": freePort(t), "wss": freePort(t), "ws": freePort(t)}
+	ports = map[string]string{}
+	for _, scheme := range []string{"mqtts", "wss", "ws"} {
+		ports[scheme] = strconv.Itoa(freeport.Of(t))
+	}
 	tls := "\ncafile " + a.file("ca.crt") + "\ncertfile " + a.file("broker.crt") + "\nkeyfile " + a.file("broker.key") + "\nrequire_certificate true"
 	m = startMosquitto(t,
 		"listener "+ports["mqtts"]+" 127.0.0.1"+tls,

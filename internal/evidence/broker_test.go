@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/eclipse/paho.golang/paho"
 
+	"leasehold/internal/freeport"
 	"leasehold/internal/need"
 )
 
@@ -38,9 +39,8 @@ type broker struct {
 func startBroker(t *testing.T) *broker {
 	t.Helper()
 	need.Tool(t, "mosquitto", "mosquitto")
-	b := &broker{t: t, dir: t.TempDir(), address: freeAddress(t)}
-	_, port, err := net.SplitHostPort(b.address)
-	must(t, err)
+	port := strconv.Itoa(freeport.Of(t))
+	b := &broker{t: t, dir: t.TempDir(), address: net.JoinHostPort("127.0.0.1", port)}
 	conf := []string{
 		"listener " + port + " 127.0.0.1", "allow_anonymous true", "max_queued_messages 0", "log_dest none",
 		"persistence true", "persistence_location " + b.dir + "/", "autosave_on_changes true", "autosave_interval 1",
@@ -52,21 +52,6 @@ func startBroker(t *testing.T) *broker {
 	b.run()
 	t.Cleanup(func() { b.kill(syscall.SIGKILL) })
 	return b
-}
-
-// freeAddress finds one that nobody listens on, with a port below those that the
-// system hands out: between now and the broker's start no connection may take it.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
-		if err == nil {
-			must(t, ln.Close())
-			return ln.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // run starts the broker and waits until it listens.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"leasehold/internal/freeport"
 	"leasehold/internal/need"
 )
 
@@ -50,6 +51,7 @@ const (
 type Server struct {
 	bin, dir string
 	port     int
+	release  func() // gives the port back
 	settings []string
 
 	mu    sync.Mutex // guards what follows
@@ -125,16 +127,17 @@ func start(bin string, settings []string, fill func(*Server) error) (_ *Server, 
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir, settings: settings}
+	s := &Server{bin: bin, dir: dir, settings: settings, release: func() {}}
 	defer func() {
 		if err != nil {
+			s.release()
 			err = errors.Join(fmt.Errorf("start a PostgreSQL: %w", err), os.RemoveAll(dir))
 		}
 	}()
-	if err := own(dir); err != nil {
+	if s.port, s.release, err = freeport.Take(); err != nil {
 		return nil, err
 	}
-	if s.port, err = freePort(); err != nil {
+	if err := own(dir); err != nil {
 		return nil, err
 	}
 	if err := fill(s); err != nil {
@@ -172,15 +175,6 @@ func (s *Server) Dir() string { return s.dir }
 
 // Addr is where it listens on loopback.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
-// freePort is one that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lasts for the length of this line
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
 
 // run starts the server and waits until it answers.
 func (s *Server) run() error {
@@ -288,5 +282,6 @@ func (s *Server) stop(how os.Signal) error {
 }
 
 func (s *Server) remove() error {
+	defer s.release()
 	return errors.Join(s.stop(immediately), s.log.Close(), os.RemoveAll(s.dir))
 }
