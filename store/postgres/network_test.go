@@ -206,13 +206,13 @@ func TestRestart(t *testing.T) {
 // A renewal does not wait for events: here every connection of the pool is inside a
 // transaction that somebody keeps waiting.
 func TestRenewalsWaitForNobody(t *testing.T) {
-	const holds, renewals = 2 * time.Second, 200
+	const renewals = 200
 	url := pgtest.Shared(t).Database(t)
 	s := open(t, url, postgres.Options{})
 	hold(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	unlocked := pgtest.Hold(t, url, "LOCK TABLE installation", holds)
+	release := pgtest.Hold(t, url, "LOCK TABLE installation")
 	var wg sync.WaitGroup
 	for n := range 20 { // more than the pool has connections
 		wg.Go(func() {
@@ -225,7 +225,7 @@ func TestRenewalsWaitForNobody(t *testing.T) {
 	pgtest.Eventually(t, "a pool without a free connection", func() bool {
 		var waiting int
 		pgtest.Get(t, url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'", &waiting)
-		return waiting >= 8 || released(unlocked)
+		return waiting >= 8
 	})
 	var took []time.Duration
 	for range renewals {
@@ -234,24 +234,9 @@ func TestRenewalsWaitForNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		took = append(took, time.Since(began))
-		if released(unlocked) {
-			break
-		}
 	}
-	slices.Sort(took)
-	p99 := took[len(took)*99/100]
-	t.Logf("%d renewals beside transactions of %v: median %v, p99 %v", len(took), holds, took[len(took)/2], p99)
-	if p99 > holds/4 {
-		t.Errorf("p99 of a renewal: got %v, want it far below the %v that the pool waits", p99, holds)
-	}
+	release() // until here the pool could do nothing: what had waited for it would have ended in an error
 	wg.Wait()
-}
-
-func released(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	slices.Sort(took)
+	t.Logf("%d renewals beside a pool that waits: median %v, p99 %v", renewals, took[renewals/2], took[renewals*99/100])
 }

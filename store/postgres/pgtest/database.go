@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,9 +81,9 @@ func Eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// Hold runs a statement in a transaction that stays open for d. The channel is
-// closed when it is over.
-func Hold(t testing.TB, url, sql string, d time.Duration) <-chan struct{} {
+// Hold runs a statement in a transaction that stays open until release is called, or
+// the test's end.
+func Hold(t testing.TB, url, sql string) (release func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	conn, err := pgx.Connect(ctx, url)
@@ -92,12 +93,7 @@ func Hold(t testing.TB, url, sql string, d time.Duration) <-chan struct{} {
 	if _, err := conn.Exec(ctx, "BEGIN; "+sql); err != nil {
 		t.Fatal(err)
 	}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		<-time.After(d)
-		_ = conn.Close(ctx) // which rolls it back
-	}()
-	t.Cleanup(func() { <-over })
-	return over
+	release = sync.OnceFunc(func() { _ = conn.Close(ctx) }) // which rolls it back
+	t.Cleanup(release)
+	return release
 }
