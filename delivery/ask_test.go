@@ -66,4 +66,35 @@ func TestAsk(t *testing.T) {
 		_, ok, _ := ask(t, true, 0, `{"ack":{}}`, Target{NoReplies: true})
 		same(t, "there is one", ok, false)
 	})
+
+	t.Run("who asks after the program has answered gets the answer, once, for a moment", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, newOutbox(), speaking(Options{Asks: func(string) bool { return true }}), Target{Name: "app", Sink: &fakeSink{answer: func(_ context.Context, d Delivery) Result {
+				return Result{Outcome: Taken, Answer: ReadAnswer("", []byte(`{"ack":"of `+d.EventID+`"}`))}
+			}}})
+			term := b.hold("a")
+			for range 2 * earlyMost {
+				b.Accepted(term, b.box.say("a", "C1", "app"))
+			}
+			time.Sleep(time.Second)
+			b.mu.Lock()
+			same(t, "kept", len(b.early), earlyMost)
+			b.mu.Unlock()
+			ask := func(event string) string {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				ack, _ := b.Ask(ctx, term, channel.Event{ID: event})
+				return string(ack)
+			}
+			same(t, "the last", ask("p64") != "", true)
+			same(t, "the last, again", ask("p64"), "")
+			same(t, "one that gave way", ask("p1"), "")
+			time.Sleep(earlyFor)
+			b.Accepted(term, b.box.say("a", "C1", "app"))
+			time.Sleep(time.Second)
+			b.mu.Lock()
+			same(t, "kept after a while", len(b.early), 1)
+			b.mu.Unlock()
+		})
+	})
 }

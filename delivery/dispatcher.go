@@ -95,6 +95,7 @@ type Dispatcher struct {
 	turn     int // the target that is asked next
 	strange  map[string]bool
 	askers   map[askKey][]chan json.RawMessage // who waits for the answer to an interaction
+	early    []earlyAnswer                     // what came before anybody waited
 
 	announced map[string]*announcements // by target; in memory only
 

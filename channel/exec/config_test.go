@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestConfig(t *testing.T) {
@@ -108,12 +109,38 @@ func TestDecode(t *testing.T) {
 		"no object":                   {`5`, "", "raw", "", "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, cursor, id, err := decode(json.RawMessage(c.body))
+			r, err := decode(json.RawMessage(c.body))
+			e, cursor, id := r.event, r.cursor, r.id
 			if e.ID != c.id || e.Type != c.kind || e.Text != c.text || e.Body != c.text || string(cursor) != c.cursor || string(id) != c.ack || (err != nil) != c.odd || e.Installation != "" {
 				t.Errorf("got %+v, cursor %s, ack %s, %v, want %+v", e, cursor, id, err, c)
 			}
 			if c.odd && string(e.Raw) != c.body {
 				t.Errorf("got %s, want it kept as it was told", e.Raw)
+			}
+		})
+	}
+}
+
+func TestFollowUpIsTakenOut(t *testing.T) {
+	const address = "https://platform.example/answers/planted"
+	for name, body := range map[string]string{
+		"of an event":                        `{"id":"1","text":"hi","raw":{"url":"https:\/\/platform.example/answers/planted"},"follow_up":{"address":"` + address + `","expires":"2026-11-30T09:30:00Z"}}`,
+		"of one that is kept as it was told": `{"id":"1","time":"noon","follow_up":{"address":"` + address + `"}}`,
+		"of one that also says it elsewhere": `{"id":"1","time":"noon","raw":"` + address + `","follow_up":{"address":"` + address + `"}}`,
+		"of one whose follow_up has no form": `{"id":"1","follow_up":"` + address + `"}`,
+		"of one that has it in raw":          `{"id":"1","raw":["` + address + `"],"follow_up":{"address":"` + address + `"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := decode(json.RawMessage(body))
+			stored, merr := json.Marshal(r.event)
+			if merr != nil || strings.Contains(string(stored), "planted") {
+				t.Errorf("got %s, %v, want no address in it", stored, merr)
+			}
+			if err == nil && r.event.FollowUp.Address.Reveal() != address {
+				t.Errorf("got %q, want the address beside the event", r.event.FollowUp.Address.Reveal())
+			}
+			if name == "of an event" && r.event.FollowUp.Expires.Format(time.RFC3339) != "2026-11-30T09:30:00Z" {
+				t.Errorf("got %s, want when it ends", r.event.FollowUp.Expires)
 			}
 		})
 	}

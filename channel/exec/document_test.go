@@ -22,7 +22,7 @@ func TestTheDocumentSpeaksTheProtocol(t *testing.T) {
 	theirs := map[string]any{
 		"hello": &hello{}, "ready": &ready{}, "event": &told{}, "cursor": &cursor, "send_result": &result{}, "status": &status{}, "log": &remark{}, "pong": &empty,
 	}
-	ours := map[string]any{"start": &start{}, "ack": &ack{}, "send": &send{}, "ping": &ping{}, "stop": &stop{}}
+	ours := map[string]any{"start": &start{}, "ack": &ack{}, "answer": &reply{}, "send": &send{}, "ping": &ping{}, "stop": &stop{}}
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([<>]) (\{.*\})$`).FindAllSubmatch(text, -1) {
 		kind, body, err := parse(m[2])
@@ -45,7 +45,7 @@ func TestTheDocumentSpeaksTheProtocol(t *testing.T) {
 			t.Errorf("%s: %v", m[2], err)
 		}
 		if kind == "event" {
-			if _, _, _, err := decode(body); err != nil {
+			if _, err := decode(body); err != nil {
 				t.Errorf("%s: %v", m[2], err)
 			}
 		}
@@ -68,7 +68,7 @@ func TestTheDocumentSpeaksTheProtocol(t *testing.T) {
 		for want, is := range map[string]bool{
 			"within 10 s of its start": times.hello.Seconds() == 10, "within 30 s of `hello`": times.ready.Seconds() == 30, "every 30 s": times.ping.Seconds() == 30,
 			"after 90 s without one the program is killed": times.dead.Seconds() == 90, "ended after 0.5 s": times.leave.Seconds() == 0.5, "after another 0.3 s": times.end.Seconds() == 0.3,
-			"A line has at most 1 MiB": maxLine == 1<<20, "At most 256 events or 4 MiB": depth == 256 && pendingMax == 4<<20, "10 lines a second reach the log, 200 at once": linesPerSecond == 10 && linesAtOnce == 200,
+			"A line has at most 1 MiB": maxLine == 1<<20, "At most 256 events or 4 MiB": depth == 256 && pendingMax == 4<<20, "At most 64 wait at once": maxAsks == 64, "10 lines a second reach the log, 200 at once": linesPerSecond == 10 && linesAtOnce == 200,
 		} {
 			if !is || !strings.Contains(words, want) {
 				t.Errorf("%q: got another number here, or no such words there", want)

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"leasehold/channel"
+	"leasehold/internal/jsonframe"
 )
 
 const (
@@ -22,17 +24,37 @@ const (
 	typeRaw     = "raw"
 )
 
-// told is an event as the program tells it: an event's own fields, and the cursor
-// after it.
+// told is an event as the program tells it: an event's own fields, the cursor after
+// it, and whether it wants an answer at once.
 type told struct {
 	channel.Event
-	Cursor json.RawMessage `json:"cursor"`
+	Cursor      json.RawMessage `json:"cursor"`
+	Interaction bool            `json:"interaction"`
+	FollowUp    followUp        `json:"follow_up"`
+}
+
+// addressIn is where an event that is kept as it was told has the address.
+//
+//nolint:gochecknoglobals // a table, never changed
+var addressIn = []jsonframe.Pointer{{"follow_up", "address"}, {"follow_up"}}
+
+// followUp is where the platform takes the answers to an event for a while.
+type followUp struct {
+	Address string    `json:"address"`
+	Expires time.Time `json:"expires"`
+}
+
+// report is what came of it. id is as the program wrote it; nil: it has none.
+type report struct {
+	event      channel.Event
+	cursor, id json.RawMessage
+	asks       bool
 }
 
 // decode makes an event of what a program tells. One that does not have the form
 // of an event is kept as it is, with the error that says why: it is worth more
 // to people than none.
-func decode(body json.RawMessage) (e channel.Event, cursor, id json.RawMessage, err error) {
+func decode(body json.RawMessage) (r report, err error) {
 	var t told
 	if err = json.Unmarshal(body, &t); err == nil {
 		err = check(t.Event)
@@ -43,12 +65,16 @@ func decode(body json.RawMessage) (e channel.Event, cursor, id json.RawMessage, 
 			Cursor json.RawMessage `json:"cursor"`
 		}
 		_ = json.Unmarshal(body, &parts) // it may be no object: then it has no id
-		t = told{Event: channel.Event{ID: scalar(parts.ID), Type: typeRaw, Raw: body}, Cursor: parts.Cursor}
-		id = parts.ID
+		t = told{Event: channel.Event{ID: scalar(parts.ID), Type: typeRaw, Raw: jsonframe.Without(body, addressIn...)}, Cursor: parts.Cursor}
+		r.id = parts.ID
 	}
-	e = t.Event
-	if e.ID != "" && id == nil {
-		id, _ = json.Marshal(e.ID) // a string
+	e := t.Event
+	if address := t.FollowUp.Address; address != "" {
+		e.FollowUp = channel.FollowUp{Address: channel.NewSecret(address), Expires: t.FollowUp.Expires.UTC()}
+		e.Raw = jsonframe.WithoutText(e.Raw, address) // a program may have left it there
+	}
+	if e.ID != "" && r.id == nil {
+		r.id, _ = json.Marshal(e.ID) // a string
 	}
 	e.ID = shortID(e.ID)
 	e.Time = e.Time.UTC()
@@ -63,9 +89,10 @@ func decode(body json.RawMessage) (e channel.Event, cursor, id json.RawMessage, 
 		e.Body = e.Text
 	}
 	if string(t.Cursor) != "null" {
-		cursor = t.Cursor
+		r.cursor = t.Cursor
 	}
-	return e, cursor, id, err
+	r.event, r.asks = e, t.Interaction && e.ID != ""
+	return r, err
 }
 
 // check finds what the form of an event does not say.
@@ -105,8 +132,9 @@ func shortID(id string) string {
 }
 
 // event takes an event to the inbox.
-func (s *session) event(body json.RawMessage) error {
-	e, cursor, id, err := decode(body)
+func (s *session) event(ctx context.Context, body json.RawMessage) error {
+	r, err := decode(body)
+	e := &r.event
 	if err != nil {
 		s.tell("event_invalid", fmt.Sprintf("an event of the program is forwarded as it is: %s", s.plan.show(decodeFault(err), maxShown)))
 	}
@@ -116,16 +144,26 @@ func (s *session) event(body json.RawMessage) error {
 		first, n := s.nameless == 1, s.nameless
 		s.mu.Unlock()
 		if first {
-			s.tell("event_without_id", "events of the program have no id, so that one that comes again is a second event, and none is acknowledged")
+			s.tell("event_without_id", "events of the program have no id, so that one that comes again is a second event, and none is acknowledged or answered")
 		}
-		e.ID, id = s.nonce+":"+strconv.Itoa(n), nil
+		e.ID, r.id = s.nonce+":"+strconv.Itoa(n), nil
 	}
-	return s.push(&e, storedCursor(cursor), id, len(body))
+	stored := func() {}
+	if r.asks {
+		stored = s.interact(ctx, *e, r.id)
+	}
+	return s.push(e, storedCursor(r.cursor), len(body), func() {
+		if r.id != nil {
+			s.speech.ack(r.id)
+		}
+		stored()
+	})
 }
 
 // push hands an event and the cursor after it to the inbox, and waits while too
-// much waits for the disk: meanwhile nobody reads what the program writes.
-func (s *session) push(e *channel.Event, cursor []byte, id json.RawMessage, size int) error {
+// much waits for the disk: meanwhile nobody reads what the program writes. stored is
+// called once both are on it.
+func (s *session) push(e *channel.Event, cursor []byte, size int, stored func()) error {
 	s.waiting.Store(true)
 	defer func() {
 		s.last.Store(int64(time.Since(s.start))) // nobody listened: silence begins now
@@ -137,9 +175,7 @@ func (s *session) push(e *channel.Event, cursor []byte, id json.RawMessage, size
 	// The inbox's end is seen by run, and with it the reason.
 	_ = s.inbox.Push(e, cursor, func() error {
 		s.pending.Give(size)
-		if id != nil {
-			s.speech.ack(id)
-		}
+		stored()
 		return nil
 	})
 	return nil

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -43,6 +45,9 @@ func (s *stage) example(name string, env map[string]string, config map[string]an
 		s.Fatal(err)
 	}
 	t := &term{Bench: channeltest.NewBench(nil, s.memory), s: s, ch: ch}
+	t.Answers = func(_ context.Context, e channel.Event) (json.RawMessage, bool) {
+		return json.RawMessage(`{"modal":"` + e.ID + `"}`), e.ID != "later"
+	}
 	t.Start(s.Context(), ch)
 	s.Cleanup(func() {
 		t.Kill()
@@ -79,6 +84,39 @@ func TestExamples(t *testing.T) {
 				t.Errorf("got %+v, want the load", e)
 			}
 		}
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("button.py", func(t *testing.T) {
+		t.Parallel()
+		need.Tool(t, "python3", "python3")
+		s := newStage(t)
+		r := s.example("button.py", nil, nil).connected()
+		r.answersPings()
+		press := func(id string) string {
+			resp, err := http.Post("http://"+r.Readies()[0].Identity+"/press?id="+id, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body)
+		}
+		if got, want := press("a1"), `{"modal": "a1"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := press("later"), `{"working": true}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		s.keeps("a1", "later")
+		e := s.memory.Events()[0]
+		if _, err := r.ch.(channel.Sender).Send(t.Context(), channel.Message{ID: "m", Op: "send", Text: "done", FollowUp: e.FollowUp.Address}); err != nil {
+			t.Errorf("send: %v", err)
+		}
+		s.await("the message", func() bool { return strings.Contains(r.Logged(), "to the follow-up: done") })
 		r.stops(channel.ErrDraining)
 	})
 
@@ -172,8 +210,8 @@ func TestExamples(t *testing.T) {
 
 	t.Run("there is a test for each", func(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join("..", "..", "docs", "examples", "exec", "*"))
-		if err != nil || len(files) != 3 {
-			t.Errorf("got %q, %v, want the three above", files, err)
+		if err != nil || len(files) != 4 {
+			t.Errorf("got %q, %v, want the four above", files, err)
 		}
 		for _, f := range files {
 			if info, err := os.Stat(f); err != nil || info.Mode()&0o111 == 0 {

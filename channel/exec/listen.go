@@ -18,7 +18,7 @@ import (
 const maxLine = 1 << 20
 
 // listen hears the program until its output ends, or it does not keep to the
-// protocol.
+// protocol. With ctx the waiting for answers ends, and not the hearing.
 func (s *session) listen(ctx context.Context, in *child.Lines) {
 	for {
 		b, size, err := in.Next(s.alive)
@@ -90,10 +90,10 @@ func (s *session) hear(ctx context.Context, b []byte) error {
 		}
 	case "event":
 		s.ready("")
-		return s.event(body)
+		return s.event(ctx, body)
 	case "cursor":
 		if !bytes.Equal(body, []byte("null")) {
-			return s.push(nil, storedCursor(body), nil, len(body))
+			return s.push(nil, storedCursor(body), len(body), func() {})
 		}
 	case "send_result":
 		if r := (result{}); s.reads(kind, body, &r) {

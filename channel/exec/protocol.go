@@ -22,6 +22,11 @@ type (
 	ack struct {
 		ID json.RawMessage `json:"id"` // as the program wrote it
 	}
+	reply struct {
+		ID    json.RawMessage `json:"id"`            // as the program wrote it
+		Ack   json.RawMessage `json:"ack,omitempty"` // the user's program's own answer, as it is
+		Defer bool            `json:"defer,omitempty"`
+	}
 	send struct {
 		ID           string          `json:"id"`
 		Op           string          `json:"op"`
@@ -30,6 +35,7 @@ type (
 		MessageID    string          `json:"message_id,omitempty"`
 		Text         string          `json:"text,omitempty"`
 		Native       json.RawMessage `json:"native,omitempty"`
+		FollowUp     string          `json:"follow_up,omitempty"` // where the platform takes it, while it does
 	}
 	stop struct {
 		Reason string `json:"reason"`

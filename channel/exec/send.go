@@ -24,7 +24,7 @@ func (s *session) send(ctx context.Context, m channel.Message) (channel.Receipt,
 		return channel.Receipt{}, err
 	}
 	defer s.forget(m.ID)
-	begun, err := s.speech.say(ctx, line("send", send{m.ID, m.Op, m.Conversation, m.Thread, m.MessageID, m.Text, m.Native}))
+	begun, err := s.speech.say(ctx, line("send", send{m.ID, m.Op, m.Conversation, m.Thread, m.MessageID, m.Text, m.Native, m.FollowUp.Reveal()}))
 	if err != nil && !begun {
 		return channel.Receipt{}, channel.NotSent(fmt.Errorf("tell the program: %w", err))
 	}

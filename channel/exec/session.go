@@ -42,6 +42,8 @@ type session struct {
 	heard  chan struct{}  // closed when nothing more comes
 	hushed chan struct{}  // closed when nothing more comes for people
 	gone   chan struct{}  // closed when the program has ended
+	asks   chan struct{}  // holds one for each interaction that waits for its answer
+	fenced func() bool    // nothing may be said any more
 	rest   sync.WaitGroup // the goroutines beside the one that listens
 
 	last    atomic.Int64 // nanoseconds from start to the last sign of life
@@ -54,8 +56,9 @@ type session struct {
 	status   status
 	failure  error // why we ended it
 	results  map[string]chan result
-	garbage  int // lines that were no messages
-	nameless int // events without an id
+	open     map[*asked]struct{} // interactions without an answer
+	garbage  int                 // lines that were no messages
+	nameless int                 // events without an id
 }
 
 func newSession(p *plan, t timing, link *channel.Link, r *running) *session {
@@ -65,17 +68,21 @@ func newSession(p *plan, t timing, link *channel.Link, r *running) *session {
 		plan: p, timing: t, link: link, program: r, speech: newSpeech(r.stdin), chatter: newChatter(p, link),
 		pending: budget.New(pendingMax), start: time.Now(), nonce: hex.EncodeToString(nonce[:]),
 		signal: make(chan struct{}, 1), heard: make(chan struct{}), hushed: make(chan struct{}), gone: make(chan struct{}), results: map[string]chan result{},
+		asks: make(chan struct{}, maxAsks), open: map[*asked]struct{}{},
 	}
 }
 
 // run drives the session to its end and returns why it ended, nil when ctx did.
 func (s *session) run(ctx context.Context) error {
 	s.inbox = s.link.Inbox(depth)
+	s.fenced = func() bool { return errors.Is(context.Cause(ctx), channel.ErrFenced) }
 	// The end of ctx must not end the hearing: it leaves time to say goodbye.
 	hearing := context.WithoutCancel(ctx)
+	asking, leave := context.WithCancel(hearing)
+	defer leave()
 	s.link.Go(func() {
 		defer close(s.heard)
-		s.listen(hearing, child.NewLines(s.program.stdout, maxLine))
+		s.listen(asking, child.NewLines(s.program.stdout, maxLine))
 	})
 	s.rest.Add(2)
 	s.link.Go(func() {
@@ -90,6 +97,7 @@ func (s *session) run(ctx context.Context) error {
 	s.speech.order(line("start", start{version, s.link.Installation(), s.plan.config, startCursor(s.link)}))
 
 	end, ended := s.drive(ctx)
+	leave()
 	if !ended {
 		end = s.part(ctx)
 	}
@@ -230,10 +238,11 @@ func (s *session) overdue(now time.Time) bool {
 // kills at once.
 func (s *session) part(ctx context.Context) ended {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, channel.ErrFenced) {
+	if s.fenced() {
 		s.program.kill()
 		return <-s.program.ended
 	}
+	s.deferAll() // who goes at once says it before
 	s.speech.order(line("stop", stop{reasonOf(cause)}))
 	for _, step := range []struct {
 		wait time.Duration

@@ -14,6 +14,11 @@ const (
 	// does not read: enough for four commits, and little beside the events.
 	maxAcks     = 1024
 	maxAckBytes = 256 << 10
+
+	// maxAnswers and maxAnswerBytes bound the answers to interactions that wait for it.
+	// The oldest give way: their platforms wait for a few seconds only.
+	maxAnswers     = 256
+	maxAnswerBytes = 1 << 20
 )
 
 var (
@@ -33,6 +38,7 @@ type speech struct {
 	orders   [][]byte   // start, ping, stop
 	acks     []json.RawMessage
 	ackBytes int
+	answers  [][]byte // to interactions
 	sends    []*saying
 	pinged   bool // a ping waits
 	over     bool
@@ -81,6 +87,9 @@ func (s *speech) take() (b []byte, x *saying, over bool) {
 	for _, id := range s.acks {
 		b = append(b, line("ack", ack{id})...)
 	}
+	for _, a := range s.answers { // behind the acknowledgements of their events
+		b = append(b, a...)
+	}
 	for _, o := range s.orders {
 		b = append(b, o...)
 	}
@@ -89,7 +98,7 @@ func (s *speech) take() (b []byte, x *saying, over bool) {
 		x.begun = true
 		b = append(b, x.line...)
 	}
-	s.acks, s.ackBytes, s.orders, s.pinged = nil, 0, nil, false
+	s.acks, s.ackBytes, s.answers, s.orders, s.pinged = nil, 0, nil, nil, false
 	return b, x, false
 }
 
@@ -97,7 +106,7 @@ func (s *speech) take() (b []byte, x *saying, over bool) {
 func (s *speech) close() {
 	s.mu.Lock()
 	over, sends := s.over, s.sends
-	s.over, s.acks, s.orders, s.sends = true, nil, nil, nil
+	s.over, s.acks, s.answers, s.orders, s.sends = true, nil, nil, nil, nil
 	s.mu.Unlock()
 	for _, x := range sends {
 		x.said <- errNotHeld
@@ -145,6 +154,24 @@ func (s *speech) ack(id json.RawMessage) {
 	if !s.over {
 		s.acks = append(s.acks, id)
 		s.ackBytes += len(id)
+	}
+	s.mu.Unlock()
+	s.nudge()
+}
+
+// answer says a line that answers an interaction.
+func (s *speech) answer(b []byte) {
+	s.mu.Lock()
+	if !s.over {
+		s.answers = append(s.answers, b)
+		size := 0
+		for _, a := range s.answers {
+			size += len(a)
+		}
+		for len(s.answers) > maxAnswers || size > maxAnswerBytes && len(s.answers) > 1 {
+			size -= len(s.answers[0])
+			s.answers = s.answers[1:]
+		}
 	}
 	s.mu.Unlock()
 	s.nudge()

@@ -49,6 +49,14 @@ type account struct {
 	drop        bool
 	complaints  []string
 	sent        []string
+	answers     []Answer
+}
+
+// Answer is what the other side answered an interaction with.
+type Answer struct {
+	ID    string
+	Ack   json.RawMessage // of the user's program; nil = deferred
+	Acked bool            // its event was acknowledged before
 }
 
 type event struct {
@@ -87,6 +95,19 @@ func (s *Server) Push(name string, n int) []string {
 		}})
 	}
 	return ids
+}
+
+// Press makes somebody press a button, which wants an answer at once. Messages may go to
+// its follow-up address; "" = it has none.
+func (s *Server) Press(name, id, followUp string) {
+	e := map[string]any{
+		"id": id, "type": "action", "conversation": map[string]any{"id": "room"}, "action": map[string]any{"id": "button"}, "interaction": true,
+	}
+	if followUp != "" {
+		e["follow_up"] = map[string]any{"address": followUp}
+		e["raw"] = map[string]any{"answer_to": followUp}
+	}
+	s.PushLine(name, id, map[string]any{"event": e})
 }
 
 // PushLine makes something happen that a program tells in a line of the caller's
@@ -152,6 +173,14 @@ func (s *Server) Sent(name string) []string {
 	return slices.Clone(a.sent)
 }
 
+// Answers lists how interactions were answered.
+func (s *Server) Answers(name string) []Answer {
+	a := s.account(name)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.answers)
+}
+
 func (a *account) count(of func(*account) int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,6 +232,18 @@ func (a *account) ack(id string, told int) {
 	case at+1 > a.taken:
 		a.taken = at + 1
 	}
+}
+
+// answer takes the answer to an interaction; told is how many events the program has
+// told.
+func (a *account) answer(x Answer, told int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := slices.IndexFunc(a.events[:told], func(e event) bool { return e.id == x.ID })
+	if x.Acked = at >= 0 && at < a.taken; !x.Acked {
+		a.complaints = append(a.complaints, fmt.Sprintf("%q is answered before it is acknowledged", x.ID))
+	}
+	a.answers = append(a.answers, x)
 }
 
 func (a *account) note(sent string) {

@@ -29,11 +29,17 @@ type said struct {
 	Ack *struct {
 		ID string `json:"id"`
 	} `json:"ack"`
+	Answer *struct {
+		ID    string          `json:"id"`
+		Ack   json.RawMessage `json:"ack"`
+		Defer bool            `json:"defer"`
+	} `json:"answer"`
 	Send *struct {
 		ID           string `json:"id"`
 		Op           string `json:"op"`
 		Conversation string `json:"conversation"`
 		Text         string `json:"text"`
+		FollowUp     string `json:"follow_up"`
 	} `json:"send"`
 	Stop *struct {
 		Reason string `json:"reason"`
@@ -127,10 +133,19 @@ func (r *run) answer(m said) (last bool) {
 	case m.Ack != nil:
 		r.account.ack(m.Ack.ID, r.told)
 		r.server.step(r.account.name, "ack")
+	case m.Answer != nil:
+		if m.Answer.Defer == (m.Answer.Ack != nil) {
+			r.account.complain("an answer that is neither an ack nor deferred, or both")
+		}
+		r.account.answer(Answer{ID: m.Answer.ID, Ack: m.Answer.Ack}, r.told)
 	case m.Ping != nil:
 		r.say("pong", struct{}{})
 	case m.Send != nil:
-		r.account.note(m.Send.Op + " " + m.Send.Conversation + ": " + m.Send.Text)
+		note := m.Send.Op + " " + m.Send.Conversation + ": " + m.Send.Text
+		if m.Send.FollowUp != "" {
+			note += " to " + m.Send.FollowUp
+		}
+		r.account.note(note)
 		r.say("send_result", map[string]any{"id": m.Send.ID, "message_id": "m-" + m.Send.ID})
 	case m.Stop != nil:
 		return true
