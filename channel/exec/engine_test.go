@@ -93,10 +93,14 @@ func TestUnderTheEngine(t *testing.T) {
 	t.Run("a program that ends at once is started less and less often, and its events are stored once", func(t *testing.T) {
 		t.Parallel()
 		b := newBox(t, "crashes")
-		b.await("the third run", func() bool { return b.runs() >= 3 && b.link().State == engine.Backoff })
-		l := b.link()
-		if l.Reason != "exit_1" || l.Attempts < 3 || l.Attempts != b.runs() {
-			t.Errorf("got %+v after %d runs, want every run counted as a failure", l, b.runs())
+		var runs int
+		var l engine.LinkStatus
+		b.await("the wait after the third run", func() bool {
+			runs, l = b.runs(), b.link()
+			return runs >= 3 && l.State == engine.Backoff && b.runs() == runs // they belong together
+		})
+		if l.Reason != "exit_1" || l.Attempts != runs {
+			t.Errorf("got %+v after %d runs, want every run counted as a failure", l, runs)
 		}
 		stored, err := b.db.Pending(t.Context(), "acme", 0, "app", 100)
 		if err != nil || len(stored) != 3 {

@@ -258,26 +258,20 @@ func TestWhatIsNotTheProtocol(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, words string
 		class       channel.Class
+		times       exec.Times // no shorter than what must come before on a busy machine
 	}{
-		"no hello":         {"no_hello", "did not say hello within 300ms", channel.Transient},
-		"only garbage":     {"no_hello", "is not the protocol of exec", channel.Transient},
-		"no ready":         {"not_ready", "was not ready within 400ms", channel.Transient},
-		"mute":             {"silent", "said nothing for 300ms", channel.Transient},
-		"event first":      {"protocol", "said event before hello", channel.Transient},
-		"another protocol": {"protocol", "speaks protocol 2 of exec", channel.ClassRejected},
-		"closes stdout":    {"stdout_closed", "closed its standard output", channel.Transient},
+		"no hello":         {"no_hello", "did not say hello within 300ms", channel.Transient, exec.Times{Hello: 300 * time.Millisecond}},
+		"only garbage":     {"no_hello", "is not the protocol of exec", channel.Transient, exec.Times{Hello: 5 * time.Second}},
+		"no ready":         {"not_ready", "was not ready within 400ms", channel.Transient, exec.Times{Ready: 400 * time.Millisecond}},
+		"mute":             {"silent", "said nothing for 300ms", channel.Transient, exec.Times{Ping: 100 * time.Millisecond, Dead: 300 * time.Millisecond}},
+		"event first":      {"protocol", "said event before hello", channel.Transient, exec.Times{}},
+		"another protocol": {"protocol", "speaks protocol 2 of exec", channel.ClassRejected, exec.Times{}},
+		"closes stdout":    {"stdout_closed", "closed its standard output", channel.Transient, exec.Times{Exit: 300 * time.Millisecond}},
 	} {
 		t.Run(name+" ends it", func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			s.times = exec.Times{Hello: 300 * time.Millisecond, Ready: 400 * time.Millisecond, Drain: 300 * time.Millisecond}
-			switch name {
-			case "mute":
-				s.times = exec.Times{Ping: 100 * time.Millisecond, Dead: 300 * time.Millisecond}
-			case "no ready", "event first", "another protocol", "closes stdout":
-				s.times.Hello = 0 // a busy machine starts slowly
-				s.times.Exit = 300 * time.Millisecond
-			}
+			s.times = c.times
 			exit := s.run(name).ends(c.class, c.code)
 			if !strings.Contains(exit.Err.Error(), c.words) {
 				t.Errorf("got %q, want %q in it", exit.Err, c.words)
@@ -288,7 +282,7 @@ func TestWhatIsNotTheProtocol(t *testing.T) {
 	t.Run("a status gains time to be ready", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t)
-		s.times = exec.Times{Ready: 400 * time.Millisecond} // it takes 600
+		s.times = exec.Times{Ready: 3 * time.Second} // it takes four, and says so ten times a second
 		r := s.run("ready at last").connected()
 		if got := r.Readies()[0].Identity; got != "bot" {
 			t.Errorf("got %q, want who it is", got)
@@ -302,10 +296,10 @@ func TestWhatIsNotTheProtocol(t *testing.T) {
 	t.Run("one that answers pings lives", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t)
-		s.times = exec.Times{Ping: 100 * time.Millisecond, Dead: time.Second}
+		s.times = exec.Times{Ping: 100 * time.Millisecond, Dead: 4 * time.Second}
 		r := s.run("quiet").connected()
 		_, first := r.Alives()
-		s.await("signs of life after its bound", func() bool { _, at := r.Alives(); return at.Sub(first) > 2*time.Second })
+		s.await("signs of life after its bound", func() bool { _, at := r.Alives(); return at.Sub(first) > s.times.Dead })
 		r.stops(channel.ErrDraining)
 	})
 }

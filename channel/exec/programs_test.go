@@ -239,9 +239,9 @@ var programs = map[string]func(*puppet) int{
 	"ready at last": func(p *puppet) int {
 		p.begin()
 		p.say(`{"hello":{"protocol":1}}`)
-		for range 10 {
+		for range 40 {
 			p.say(`{"status":{"state":"waiting","text":"scan the code"}}`)
-			time.Sleep(60 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		p.say(`{"ready":{"identity":"bot"}}`)
 		return p.serve(nil)
@@ -338,6 +338,7 @@ var programs = map[string]func(*puppet) int{
 			case "die":
 				os.Exit(9)
 			case "never":
+				p.event("has read " + m.ID)
 			case "twice":
 				p.say(`{"send_result":{"id":"` + m.ID + `","message_id":"first"}}`)
 				p.say(`{"send_result":{"id":"` + m.ID + `","message_id":"second"}}`)

@@ -41,7 +41,7 @@ type session struct {
 	signal chan struct{}  // run must look again; holds one
 	heard  chan struct{}  // closed when nothing more comes
 	hushed chan struct{}  // closed when nothing more comes for people
-	gone   chan struct{}  // closed when the program has ended
+	gone   chan struct{}  // closed when the program has ended and what it has said is heard
 	asks   chan struct{}  // holds one for each interaction that waits for its answer
 	fenced func() bool    // nothing may be said any more
 	rest   sync.WaitGroup // the goroutines beside the one that listens
@@ -101,9 +101,9 @@ func (s *session) run(ctx context.Context) error {
 	if !ended {
 		end = s.part(ctx)
 	}
-	close(s.gone)
 	s.speech.close()
 	s.hearOut()
+	close(s.gone)
 	s.hearWords()
 	s.rest.Wait()
 	stored := s.inbox.Close()
