@@ -358,14 +358,15 @@ func TestAfterOurOwnDeath(t *testing.T) {
 		k := NewKeeper()
 		k.Keep(dir)
 		orphan := exec.CommandContext(t.Context(), os.Args[0])
-		orphan.Env = []string{role + "=sleep", Marker + "=abc"}
+		marker := newMarker()
+		orphan.Env = []string{role + "=sleep", Marker + "=" + marker}
 		orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := orphan.Start(); err != nil {
 			t.Fatal(err)
 		}
 		id := identity{PID: orphan.Process.Pid}
 		id.Start, _ = startOf(id.PID)
-		if err := k.write(record{Owner: "acme", Marker: "abc"}); err != nil {
+		if err := k.write(record{Owner: "acme", Marker: marker}); err != nil {
 			t.Fatal(err)
 		}
 		r := run(t, k, "sleep")
@@ -407,7 +408,7 @@ func TestAfterOurOwnDeath(t *testing.T) {
 		start, _ := startOf(pid)
 		k := NewKeeper()
 		k.Keep(t.TempDir())
-		if err := k.write(record{Owner: "acme", Marker: "abc", Leader: identity{pid, start - 1}}); err != nil {
+		if err := k.write(record{Owner: "acme", Marker: newMarker(), Leader: identity{pid, start - 1}}); err != nil {
 			t.Fatal(err)
 		}
 		left, err := k.Clear()

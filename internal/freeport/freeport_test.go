@@ -1,7 +1,6 @@
 package freeport
 
 import (
-	"context"
 	"net"
 	"strconv"
 	"testing"
@@ -57,7 +56,7 @@ func TestTake(t *testing.T) {
 
 func listen(t *testing.T, port int) net.Listener {
 	t.Helper()
-	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		t.Fatal(err)
 	}
