@@ -75,7 +75,7 @@ func (d *Dispatcher) callBatch(ctx context.Context, lead *pick) *pick {
 	var deliveries []Delivery
 	size := 0
 	for i, p := range all {
-		v, r := sealed(p)
+		v, r := d.sealed(p)
 		switch {
 		case r.Outcome == fatal:
 			results[i] = r

@@ -37,7 +37,7 @@ func BenchmarkDispatch(b *testing.B) {
 						Text: strings.Repeat("word ", 40), Raw: []byte(`{"text":"` + strings.Repeat("word ", 80) + `"}`),
 					}, "app")
 				}
-				body, _, err := seal(box.events[1], Node{Name: "gw"}, true)
+				body, _, err := seal(box.events[1], Node{Name: "gw"}, true, true)
 				if err != nil {
 					b.Fatal(err)
 				}

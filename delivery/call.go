@@ -15,7 +15,7 @@ func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
 		return d.callBatch(ctx, p)
 	}
 	started := time.Now()
-	v, r := sealed(p)
+	v, r := d.sealed(p)
 	if r.Outcome == fatal {
 		return d.settle(ctx, p, r, 0)
 	}
@@ -38,14 +38,15 @@ func (d *Dispatcher) call(ctx context.Context, p *pick) *pick {
 
 // sealed is the attempt at a delivery, still without its number; or the fatal
 // result of one that dies without.
-func sealed(p *pick) (Delivery, Result) {
+func (d *Dispatcher) sealed(p *pick) (Delivery, Result) {
 	switch {
 	case p.event == nil:
 		return Delivery{}, Result{Outcome: fatal, Reason: "its event is not in the store any more"}
 	case p.tooOld != "":
 		return Delivery{}, Result{Outcome: fatal, Reason: p.tooOld}
 	}
-	body, typ, err := seal(*p.event, p.node, !p.setup.NoRaw)
+	can, _ := d.opts.Can(p.event.ChannelType)
+	body, typ, err := seal(*p.event, p.node, !p.setup.NoRaw, can.Send && !p.setup.NoReplies)
 	if err != nil {
 		return Delivery{}, Result{Outcome: fatal, Reason: err.Error()}
 	}

@@ -51,6 +51,7 @@ type data struct {
 
 	Attachments []channel.Attachment `json:"attachments,omitempty"`
 	Late        bool                 `json:"late"`
+	Reply       string               `json:"reply,omitempty"` // where an answer is posted, below the API's address
 
 	// Bytes that are not JSON. They are a string in either encoding.
 	Payload     *string `json:"payload,omitempty"`
@@ -95,8 +96,9 @@ type reaction struct {
 
 // seal makes the body that a target receives of a stored event, and returns the
 // event's type. The bytes are the same for every attempt, so that whoever
-// receives it twice can compare.
-func seal(ev Event, node Node, raw bool) (body []byte, typ string, err error) {
+// receives it twice can compare. replies: who receives it may answer, where there is a
+// conversation to answer in.
+func seal(ev Event, node Node, raw, replies bool) (body []byte, typ string, err error) {
 	var e channel.Event
 	if err := json.Unmarshal(ev.Body, &e); err != nil {
 		return nil, "", fmt.Errorf("read event %s: %w", ev.ID, err)
@@ -121,6 +123,9 @@ func seal(ev Event, node Node, raw bool) (body []byte, typ string, err error) {
 		Late:         e.Late,
 		ContentType:  e.ContentType,
 	}}
+	if replies && e.Conversation.ID != "" {
+		env.Data.Reply = "/v1/events/" + ev.ID + "/reply"
+	}
 	if e.Time.IsZero() {
 		env.Timestamp = stamp(ev.AcceptedAt)
 	}

@@ -62,7 +62,7 @@ func TestEnvelope(t *testing.T) {
 		{name: "heartbeat", event: channel.Event{Type: "heartbeat"}},
 	} {
 		t.Run(c.name+" is sent as documented", func(t *testing.T) {
-			got, typ, err := seal(stored(t, c.event), c.node, !c.noRaw)
+			got, typ, err := seal(stored(t, c.event), c.node, !c.noRaw, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,12 +86,36 @@ func TestEnvelope(t *testing.T) {
 		})
 	}
 
+	t.Run("it says where an answer is posted, unless none can be", func(t *testing.T) {
+		in := channel.Event{Type: "message", Conversation: channel.Ref{ID: "C1"}}
+		for _, c := range []struct {
+			name    string
+			event   channel.Event
+			replies bool
+			want    string
+		}{
+			{"a conversation", in, true, "/v1/events/evt_01JDXK3Q/reply"},
+			{"a target that shall not speak, or a type that cannot", in, false, ""},
+			{"no conversation to answer in", channel.Event{Type: "heartbeat"}, true, ""},
+		} {
+			body, _, err := seal(stored(t, c.event), Node{}, true, c.replies)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got envelope
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+			same(t, c.name, got.Data.Reply, c.want)
+		}
+	})
+
 	t.Run("every attempt sends the same bytes", func(t *testing.T) {
 		e := stored(t, channel.Event{Type: "message", Text: "hi"})
 		e.Labels = map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}
-		first, _, _ := seal(e, box, true)
+		first, _, _ := seal(e, box, true, true)
 		for range 50 {
-			again, _, _ := seal(e, box, true)
+			again, _, _ := seal(e, box, true, true)
 			same(t, "envelope", string(again), string(first))
 		}
 	})
@@ -105,7 +129,7 @@ func FuzzEnvelope(f *testing.F) {
 		if json.Valid(raw) {
 			e.Raw = raw
 		}
-		got, _, err := seal(stored(t, e), Node{}, true)
+		got, _, err := seal(stored(t, e), Node{}, true, true)
 		if err != nil || !json.Valid(got) || !utf8.Valid(got) {
 			t.Fatalf("got %q and %v, want JSON in UTF-8", got, err)
 		}

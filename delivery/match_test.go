@@ -28,7 +28,7 @@ func describe(string) (string, map[string]string) {
 
 func TestMatchSeesTheEnvelope(t *testing.T) {
 	e := full()
-	body, _, err := seal(stored(t, e), Node{}, true)
+	body, _, err := seal(stored(t, e), Node{}, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}

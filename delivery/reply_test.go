@@ -90,6 +90,20 @@ func TestReplies(t *testing.T) {
 		same(t, "note", row.err, "")
 	})
 
+	t.Run("only who may answer is told where", func(t *testing.T) {
+		told := func(target Target) bool {
+			where := false
+			target.Sink = &fakeSink{answer: func(_ context.Context, d Delivery) Result {
+				where = strings.Contains(string(d.Envelope), `"reply":"/v1/events/evt_1/reply"`)
+				return Result{Outcome: Taken}
+			}}
+			deliver(t, Options{}, target)
+			return where
+		}
+		same(t, "a target", told(Target{}), true)
+		same(t, "a target that is not to speak", told(Target{NoReplies: true}), false)
+	})
+
 	t.Run("batches have no replies, which is told once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			log := &logbook{}
