@@ -19,6 +19,7 @@ KILLS ?= 200
 BROKER_KILLS ?= 25
 CLUSTER_SECONDS ?= 600
 ANSWER_KILLS ?= 500
+MASTER_KILLS ?= 300
 HISTORIES ?= 200
 DELIVERY_SEEDS ?= 1100
 TRIAL ?= 1m
@@ -81,12 +82,13 @@ sim: ## simulate SEEDS (10000) runs of the engine's core
 mutants: ## break promises one by one; write who noticed into docs/evidence.md (half an hour)
 	$(GO) run ./internal/mutants -write docs/evidence.md
 
-soak: ## kill the program KILLS (200) times under load, BROKER_KILLS (25) with its MQTT broker, ANSWER_KILLS (500) while it answers; break a cluster for CLUSTER_SECONDS (600); restart one of HANDOVER (1000) installations in turn; deliver a million events of DELIVERY_SEEDS (1100); check HISTORIES (200) of each store
+soak: ## kill the program KILLS (200) times under load, BROKER_KILLS (25) with its MQTT broker, ANSWER_KILLS (500) while it answers and MASTER_KILLS (300) while it rotates its master key; break a cluster for CLUSTER_SECONDS (600); restart one of HANDOVER (1000) installations in turn; deliver a million events of DELIVERY_SEEDS (1100); check HISTORIES (200) of each store
 	LEASEHOLD_KILLS=$(KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestKilled$$' ./internal/evidence/
 	LEASEHOLD_BROKER_KILLS=$(BROKER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestBrokerKilled$$' ./internal/evidence/
 	LEASEHOLD_CLUSTER_SECONDS=$(CLUSTER_SECONDS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestCluster$$' ./internal/evidence/
 	LEASEHOLD_HANDOVER=$(HANDOVER) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^(TestHandOver|TestOneBoxKilled)$$' ./internal/evidence/
 	LEASEHOLD_ANSWER_KILLS=$(ANSWER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestAnswersKilled$$' ./internal/evidence/
+	LEASEHOLD_MASTER_KILLS=$(MASTER_KILLS) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestMasterKeyKilled$$' ./internal/evidence/
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./delivery -run '^TestSimulation$$' -sim.seeds $(DELIVERY_SEEDS)
 	LEASEHOLD_HISTORIES=$(HISTORIES) LEASEHOLD_TRIAL=$(TRIAL) CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '^(TestHistories|TestTrial)$$' ./store/sqlite ./store/postgres
 
