@@ -45,6 +45,9 @@ type Process interface {
 	Wake(leases []string)
 	// WakeMessages has whoever sends the messages of a lease look at the store.
 	WakeMessages(lease string)
+	// Limited says for which limit of the platform a message into a conversation of an
+	// installation, under a lease, has to wait; "" = none that this node knows of.
+	Limited(lease, installation, conversation string) string
 	// Trigger makes the engine look at the installations now.
 	Trigger()
 }

@@ -39,7 +39,7 @@ type Post struct {
 	Format         string           `json:"format,omitempty"`     // plain, when left out, or markdown
 	Native         json.RawMessage  `json:"native,omitempty"`     // merged into the platform's call
 	IdempotencyKey string           `json:"idempotency_key,omitempty"`
-	ExpiresIn      channel.Duration `json:"expires_in,omitzero"` // 15 min, when left out
+	ExpiresIn      channel.Duration `json:"expires_in,omitzero"` // 15 min, when left out; of typing 10 s
 }
 
 // MessageView is a message as an answer shows it.
@@ -64,7 +64,7 @@ func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := in.Post
-	p.ExpiresIn = channel.Duration(outbound.DefaultExpiry)
+	p.ExpiresIn = channel.Duration(outbound.ExpiryOf(p.Op))
 	if in.ExpiresIn != nil {
 		p.ExpiresIn = *in.ExpiresIn
 	}
@@ -206,7 +206,7 @@ func (a *API) messageView(m Message) MessageView {
 	case a.o.Process == nil:
 		v.WaitsFor = "the process that holds the store"
 	case m.NextAttempt.After(time.Now()):
-		v.WaitsFor = "the next attempt"
+		v.WaitsFor = cmp.Or(a.o.Process.Limited(m.Lease, m.Installation, m.Conversation), "the next attempt")
 	default:
 		link, held := a.o.Process.Links()[m.Lease]
 		switch {
@@ -214,6 +214,8 @@ func (a *API) messageView(m Message) MessageView {
 			v.WaitsFor = "a node that has its installation"
 		case link.State != string(engine.Connected):
 			v.WaitsFor = fmt.Sprintf("the connection of %s (%s)", m.Lease, strings.TrimSpace(link.State+" "+link.Reason))
+		default:
+			v.WaitsFor = a.o.Process.Limited(m.Lease, m.Installation, m.Conversation)
 		}
 	}
 	return v

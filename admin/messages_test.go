@@ -49,6 +49,37 @@ func TestPostMessage(t *testing.T) {
 		}
 	})
 
+	t.Run("one that waits for a limit says for which; one that has its time is not told so", func(t *testing.T) {
+		w := newWorld(t)
+		p := w.running(map[string]admin.Status{"acme": {State: "connected"}})
+		p.limited = map[string]string{"acme/acme/C1": "the limit of acme: 1/s in one conversation"}
+		w.put("acme")
+		m := w.posted(w.want(w.do("POST", "/v1/installations/acme/messages", `{"conversation":"C1","text":"hi"}`), http.StatusAccepted))
+		if m.WaitsFor != "the limit of acme: 1/s in one conversation" {
+			t.Errorf("got %q, want the limit", m.WaitsFor)
+		}
+		m = w.posted(w.want(w.do("POST", "/v1/installations/acme/messages", `{"conversation":"C2","text":"hi"}`), http.StatusAccepted))
+		if m.WaitsFor != "" {
+			t.Errorf("got %q, want nothing that it waits for", m.WaitsFor)
+		}
+	})
+
+	t.Run("a sign of typing does not wait for long, unless it shall", func(t *testing.T) {
+		w := newWorld(t)
+		w.running(nil)
+		w.put("acme")
+		for body, want := range map[string]time.Duration{
+			`{"op":"typing","conversation":"C1"}`:                    10 * time.Second,
+			`{"op":"typing","conversation":"C1","expires_in":"30s"}`: 30 * time.Second,
+			`{"conversation":"C1","text":"hi"}`:                      15 * time.Minute,
+		} {
+			m := w.posted(w.want(w.do("POST", "/v1/installations/acme/messages", body), http.StatusAccepted))
+			if got := m.ExpiresAt.Sub(m.CreatedAt); got != want {
+				t.Errorf("%s: got %s, want %s", body, got, want)
+			}
+		}
+	})
+
 	t.Run("one with the key of another is that other one", func(t *testing.T) {
 		w := newWorld(t)
 		w.put("acme")

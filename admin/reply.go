@@ -61,7 +61,7 @@ func (a *API) answerTo(row Installation, e Event, in Reply) (outbound.Message, e
 	about := in.About(&heard, spec.Can)
 	p := Post{
 		Op: about.Op, Conversation: about.Conversation, Thread: about.Thread, MessageID: about.MessageID, Text: about.Text, Format: about.Format, Native: about.Native,
-		IdempotencyKey: in.IdempotencyKey, ExpiresIn: channel.Duration(outbound.DefaultExpiry),
+		IdempotencyKey: in.IdempotencyKey, ExpiresIn: channel.Duration(outbound.ExpiryOf(about.Op)),
 	}
 	if in.ExpiresIn != nil {
 		p.ExpiresIn = *in.ExpiresIn

@@ -18,6 +18,7 @@ type Type struct {
 	Deaf    string   `json:"deaf,omitempty"`
 	// FileOnly: only the config file can define an installation of it.
 	FileOnly bool           `json:"file_only,omitempty"`
+	Limits   channel.Limits `json:"limits,omitzero"`  // how fast the platform may be spoken to, unless the config says so
 	Schema   *schema.Schema `json:"schema,omitempty"` // of [installation.config]; not in lists
 }
 
@@ -48,7 +49,7 @@ func (a *API) showType(w http.ResponseWriter, r *http.Request) error {
 }
 
 func typeOf(s channel.Spec) Type {
-	t := Type{Name: s.Name, Summary: s.Summary, Can: []string{}, Hosts: append([]string{}, s.Hosts...), FileOnly: s.FileOnly}
+	t := Type{Name: s.Name, Summary: s.Summary, Can: []string{}, Hosts: append([]string{}, s.Hosts...), FileOnly: s.FileOnly, Limits: s.Limits}
 	if s.Deaf > 0 {
 		t.Deaf = s.Deaf.String()
 	}
@@ -86,6 +87,8 @@ func knownType(t reflect.Type) (schema.Schema, bool) {
 		return schema.Schema{OneOf: []*schema.Schema{{Type: "string"}, reference()}}, true
 	case reflect.TypeFor[channel.Duration]():
 		return schema.Schema{Type: "string", Pattern: `^([0-9]+d)?([0-9.]+(ns|us|µs|ms|s|m|h))*$`}, true
+	case reflect.TypeFor[channel.Rate]():
+		return schema.Schema{Type: "string", Pattern: `^([0-9]+/[0-9a-zµ.]+( burst [0-9]+)?)?$`}, true
 	default:
 		return schema.Schema{}, false
 	}

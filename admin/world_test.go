@@ -32,8 +32,9 @@ type chat struct {
 }
 
 var chatType = channel.Define(channel.Definition[chat]{
-	Name: "chat", Summary: "A platform for tests.", Can: channel.Capabilities{Send: true, Threads: true},
-	Hosts: []string{"chat.example.org:443"}, Deaf: 50 * time.Second,
+	Name: "chat", Summary: "A platform for tests.", Can: channel.Capabilities{Send: true, Threads: true, Typing: true},
+	Limits: channel.Limits{All: channel.Rate{N: 30, Per: time.Second}, Chat: channel.Rate{N: 20, Per: time.Minute, Burst: 5}},
+	Hosts:  []string{"chat.example.org:443"}, Deaf: 50 * time.Second,
 	New: func(_ context.Context, c chat) (channel.Channel, error) {
 		if !strings.HasPrefix(c.URL, "ws") {
 			return nil, errors.New("url: must begin with ws")
@@ -188,6 +189,7 @@ type process struct {
 	mu        sync.Mutex // guards what follows
 	woken     []string
 	triggered int
+	limited   map[string]string // by lease/installation/conversation
 }
 
 func (p *process) Info() admin.NodeInfo {
@@ -208,6 +210,10 @@ func (p *process) WakeMessages(lease string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.woken = append(p.woken, "messages of "+lease)
+}
+
+func (p *process) Limited(lease, installation, conversation string) string {
+	return p.limited[lease+"/"+installation+"/"+conversation]
 }
 
 func (p *process) Trigger() {

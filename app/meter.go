@@ -25,7 +25,7 @@ type meter struct {
 	claims, renewals, trust                     *metrics.Family
 	storeErrors, storeUp, storeBytes            *metrics.Family
 	journeys, waiting, oldest, flying, circuits *metrics.Family
-	stored, messages, dropped                   *metrics.Family
+	stored, messages, limited, dropped          *metrics.Family
 	taskSuccess, taskFailures, violations       *metrics.Family
 	diskFree, logBytes                          *metrics.Family
 	types                                       atomic.Pointer[map[string]string] // of the installations, by id, as the engine last saw them
@@ -63,6 +63,7 @@ func newMeter() *meter {
 	m.flying = m.Gauge("leasehold_target_in_flight", "Calls that run.", "target")
 	m.circuits = m.Gauge("leasehold_target_down", "1 while a target is down, and its deliveries wait without using up attempts.", "target")
 	m.stored = m.Gauge("leasehold_deliveries", "Deliveries in the store, of all nodes.", "state")
+	m.limited = m.Gauge("leasehold_conversations_limited", "Conversations whose next message waits for a limit of its platform, on this node.")
 	m.messages = m.Gauge("leasehold_messages_waiting", "Messages that wait to be sent or are on their way, of all nodes.")
 	m.dropped = m.Gauge("leasehold_deliveries_gave_way", "Deliveries that gave way to newer events since the start.")
 	m.taskSuccess = m.Gauge("leasehold_task_last_success_seconds", "When a task of this node last succeeded, in seconds since 1970.", "task")

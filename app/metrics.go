@@ -37,6 +37,7 @@ func (n *node) Metrics(ctx context.Context, w io.Writer) error {
 		}
 		m.taskFailures.Set(float64(t.ConsecutiveFailures), t.Name)
 	}
+	m.limited.Set(float64(n.mailer.Held()))
 	m.violations.Set(float64(n.audit.violations.Load()))
 	dropped, _, _ := n.drops.Count()
 	m.dropped.Set(float64(dropped))

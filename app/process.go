@@ -111,6 +111,10 @@ func (n *node) poster() poster { return poster{n.store, n.mailer, &n.pace} }
 
 func (n *node) WakeMessages(lease string) { n.mailer.Wake(lease) }
 
+func (n *node) Limited(lease, installation, conversation string) string {
+	return n.mailer.Limited(lease, installation, conversation)
+}
+
 func (n *node) Trigger() { n.supervisor.Trigger() }
 
 // Targets are the targets of the dispatcher, in the words of people.

@@ -8,13 +8,12 @@ import (
 
 	"leasehold/admin"
 	"leasehold/channel"
-	"leasehold/delivery/outbound"
 )
 
 func (p *program) replyCommand() *cobra.Command {
 	var post admin.Post
 	var native string
-	expires, wait := spanFlag(outbound.DefaultExpiry), spanFlag(0)
+	var expires, wait spanFlag
 	c := &cobra.Command{
 		Use: "reply EVENT [TEXT]", Short: "Answer an event, in its conversation and thread",
 		Long: `Answer an event through the installation that heard it: in its conversation and,
@@ -50,12 +49,15 @@ deliveries. The message is stored first, and sent once, as that of leasehold sen
 
 // replying is post as an answer: what was not said is the event's.
 func replying(c *cobra.Command, post admin.Post, expires spanFlag) (in admin.Reply, err error) {
-	if expires == 0 { // over the API that is to leave it out
+	saysExpiry := c.Flags().Changed("expires-in")
+	if expires == 0 && saysExpiry { // over the API that is to leave it out
 		return in, usage("--expires-in: must be from 1s to 30d (got 0s); see %s --help", c.CommandPath())
 	}
 	in.Op, in.Conversation, in.Text, in.Format = post.Op, post.Conversation, post.Text, post.Format
 	in.Native, in.IdempotencyKey = post.Native, post.IdempotencyKey
-	in.ExpiresIn = (*channel.Duration)(&expires)
+	if saysExpiry {
+		in.ExpiresIn = (*channel.Duration)(&expires)
+	}
 	if c.Flags().Changed("thread") {
 		in.Thread = &post.Thread
 	}

@@ -22,7 +22,7 @@ import (
 func (p *program) sendCommand() *cobra.Command {
 	var post admin.Post
 	var native string
-	expires, wait := spanFlag(outbound.DefaultExpiry), spanFlag(0)
+	var expires, wait spanFlag
 	c := &cobra.Command{
 		Use: "send INSTALLATION [TEXT]", Short: "Send a message through an installation's connection",
 		Long: `Send a message, or with --op edit or delete one, react to one, or show that somebody
@@ -38,7 +38,7 @@ has expired, or may have been sent, and with 75 when it still waits.`,
 			if err := p.content(&post, args[1:], native); err != nil {
 				return err
 			}
-			if expires == 0 { // over the API that is to leave it out
+			if expires == 0 && c.Flags().Changed("expires-in") { // over the API that is to leave it out
 				return usage("--expires-in: must be from 1s to 30d (got 0s); see %s --help", c.CommandPath())
 			}
 			post.ExpiresIn = channel.Duration(expires)
@@ -78,7 +78,7 @@ func postFlags(c *cobra.Command, post *admin.Post, native *string, expires, wait
 	f.StringVar(&post.Format, "format", channel.Plain, "how the text is written: plain, or markdown, which becomes what the platform reads")
 	f.StringVar(native, "native", "", "`JSON` for the platform's own call, or - to read it from stdin")
 	f.StringVar(&post.IdempotencyKey, "idempotency-key", "", "a `word` of yours: what was posted with it before is not posted again")
-	f.Var(expires, "expires-in", "give up when it could not be sent for so long, up to 30d")
+	f.Var(expires, "expires-in", "give up when it could not be sent for so long, up to 30d (default 15m; of typing 10s)")
 	f.Var(wait, "wait", "wait so long for what becomes of it, up to 1m")
 }
 

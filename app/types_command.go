@@ -109,6 +109,14 @@ func (p *program) showTypeKeys(t admin.Type) {
 	if t.Deaf != "" {
 		p.line("A dead connection is noticed within %s.", t.Deaf)
 	}
+	for _, l := range []struct {
+		rate channel.Rate
+		of   string
+	}{{t.Limits.All, ""}, {t.Limits.Chat, " into one conversation"}} {
+		if l.rate.N > 0 {
+			p.line("Messages are sent%s no faster than %s.", l.of, l.rate)
+		}
+	}
 	if t.FileOnly {
 		p.line("Only the config file can define one.")
 	}

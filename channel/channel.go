@@ -34,7 +34,8 @@ type Sender interface {
 	Channel
 	// Send returns a Receipt once the platform has taken the message. It may be
 	// called from another goroutine while Run runs. NotSent(err): it surely was
-	// not sent and is safe to retry. RateLimited(err, after): told to wait.
+	// not sent and is safe to retry. RateLimited(err, after): told to wait, with this
+	// conversation; RateLimitedAll: with all of them.
 	// Refused(err): the platform will never take it. Any other error: the
 	// outcome is unknown.
 	Send(ctx context.Context, m Message) (Receipt, error)

@@ -51,6 +51,7 @@ func (c Class) String() string { return classNames[c] }
 type Exit struct { //nolint:errname // an Exit is more than its error: the end of a term
 	Class Class
 	After time.Duration // RateLimited: wait this long
+	All   bool          // RateLimited, of a Send or a Call: see RateLimitedAll
 	Code  string
 	Err   error
 }
@@ -63,8 +64,15 @@ func (e *Exit) Unwrap() error { return e.Err }
 func Recycle(err error) error { return &Exit{Class: ClassRecycle, Code: "recycle", Err: err} }
 
 // RateLimited is an exit: the platform said how long to wait. Exactly that, plus jitter.
+// Of a Send it is the conversation that waits; others go on.
 func RateLimited(err error, after time.Duration) error {
 	return &Exit{Class: ClassRateLimited, After: after, Code: "rate_limited", Err: err}
+}
+
+// RateLimitedAll is RateLimited of a Send or a Call when the platform meant the account
+// and not one conversation: everything that the installation sends waits.
+func RateLimitedAll(err error, after time.Duration) error {
+	return &Exit{Class: ClassRateLimited, After: after, All: true, Code: "rate_limited", Err: err}
 }
 
 // Rejected is an exit: credentials or config are wrong. The installation is blocked until
@@ -85,7 +93,7 @@ func Failed(code string, err error) error { return &Exit{Class: Transient, Code:
 // Classify returns what err says of the end of a term.
 func Classify(err error) Exit {
 	if e, ok := errors.AsType[*Exit](err); ok {
-		return Exit{Class: e.Class, After: e.After, Code: e.Code, Err: err}
+		return Exit{Class: e.Class, After: e.After, All: e.All, Code: e.Code, Err: err}
 	}
 	return Exit{Class: Transient, Code: "disconnected", Err: err}
 }

@@ -3,6 +3,7 @@ package channel
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -38,6 +39,11 @@ func (d digest) value(v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
+		if text, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
+			b, _ := text.MarshalText() // what was read can be written
+			d.put("%q", b)
+			return
+		}
 		for f := range fields(v.Type()) {
 			d.put("%q:", f.key)
 			d.value(v.FieldByIndex(f.Index))

@@ -21,6 +21,7 @@ type config struct {
 	Every   channel.Duration          `json:"every"`
 	Count   int                       `json:"count" channel:"connection"`
 	Maybe   *string                   `json:"maybe" channel:"connection"`
+	Rate    channel.Rate              `json:"rate" channel:"connection"`
 	Nested  struct {
 		Name string         `json:"name" channel:"required"`
 		Key  channel.Secret `json:"key"`
@@ -182,6 +183,8 @@ func TestFingerprintChangesWithTheConnectionOnly(t *testing.T) {
 			"a list":               print(t, "x", `{`+minimal+`,"list":[{"env":"A"},{"env":"B"}]}`, resolve),
 			"a list in its order":  print(t, "x", `{`+minimal+`,"list":[{"env":"B"},{"env":"A"}]}`, resolve),
 			"an empty, set string": print(t, "x", `{`+minimal+`,"maybe":""}`, resolve),
+			"a rate":               print(t, "x", `{`+minimal+`,"rate":"1/s"}`, resolve),
+			"another rate":         print(t, "x", `{`+minimal+`,"rate":"1/m"}`, resolve),
 			"a number":             print(t, "x", `{`+minimal+`,"count":1}`, resolve),
 		} {
 			if twin, ok := seen[got]; ok {

@@ -22,6 +22,10 @@ func panicsAreIsolated(r *rig) {
 	n := r.start("a", s)
 	r.within(5*time.Second, "the calm one connected", func() bool { return n.link("calm").State == engine.Connected })
 	r.within(5*time.Second, "send connected", func() bool { return n.holder.sender("send") != nil })
+	want := channel.Limits{All: channel.Rate{N: 7, Per: time.Second}}
+	if got := n.holder.sender("send").(channel.Limited).Limits(); got != want {
+		r.Errorf("got the limits %+v, want those of the type, %+v", got, want)
+	}
 	_, err := n.holder.sender("send").Send(r.Context(), channel.Message{})
 	if err == nil || channel.Outcome(err) != channel.SendUnknown {
 		r.Errorf("got %v from a send that panicked, want an unknown outcome", err)

@@ -85,9 +85,7 @@ func (t *term) run() channel.Exit {
 	if err != nil {
 		return channel.Classify(err)
 	}
-	if sender, ok := ch.(channel.Sender); ok {
-		t.sender = &guardedSender{t, sender}
-	}
+	t.sender = t.lent(ch)
 	t.log.Info("connecting")
 	err = t.guarded("run", func() error { return ch.Run(t.ctx, channel.NewLink(t)) })
 	if failed := t.failure(); failed != nil {
@@ -317,10 +315,28 @@ func (s *Supervisor) noteReady(id string) {
 
 var _ channel.Backend = (*term)(nil)
 
+// lent is what of a channel is lent to the holder; nil when it cannot speak.
+func (t *term) lent(ch channel.Channel) channel.Sender {
+	sender, ok := ch.(channel.Sender)
+	if !ok {
+		return nil
+	}
+	return &guardedSender{t, sender}
+}
+
 // guardedSender lends a channel's Send: through the gate, its panics caught.
 type guardedSender struct {
 	t *term
 	channel.Sender
+}
+
+// Limits are the channel's own, or those of its type.
+func (g *guardedSender) Limits() channel.Limits {
+	if l, ok := g.Sender.(channel.Limited); ok {
+		return l.Limits()
+	}
+	spec, _ := g.t.s.types.Lookup(g.t.row.Type) // it was built by it
+	return spec.Limits
 }
 
 // Send passes the gate, or surely does not send.

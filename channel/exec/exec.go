@@ -94,7 +94,10 @@ type program struct {
 	session  atomic.Pointer[session] // once it runs
 }
 
-var _ channel.Sender = (*program)(nil)
+var (
+	_ channel.Sender  = (*program)(nil)
+	_ channel.Limited = (*program)(nil)
+)
 
 // Run starts the program and hears it until ctx or the program ends.
 func (p *program) Run(ctx context.Context, link *channel.Link) error {
@@ -109,6 +112,17 @@ func (p *program) Run(ctx context.Context, link *channel.Link) error {
 	link.OnKill(r.kill)
 	p.session.Store(s)
 	return s.run(ctx)
+}
+
+// Limits are those that the program told in its hello.
+func (p *program) Limits() channel.Limits {
+	s := p.session.Load()
+	if s == nil {
+		return channel.Limits{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limits
 }
 
 // Send has the program send a message.

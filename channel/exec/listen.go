@@ -152,7 +152,7 @@ func (s *session) hello(body json.RawMessage) error {
 	s.mu.Lock()
 	again := !s.greeted.IsZero()
 	if !again {
-		s.greeted, s.can = time.Now(), h.Can
+		s.greeted, s.can, s.limits = time.Now(), h.Can, h.Limits
 	}
 	s.mu.Unlock()
 	if !again {

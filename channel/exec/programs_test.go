@@ -70,7 +70,7 @@ func (p *puppet) hear() heard {
 // start hears start and says hello and ready.
 func (p *puppet) start() *puppet {
 	p.begin()
-	p.say(`{"hello":{"protocol":1,"name":"puppet","version":"1","can":["send"]}}`)
+	p.say(`{"hello":{"protocol":1,"name":"puppet","version":"1","can":["send"]` + p.config["hello"] + `}}`)
 	p.say(`{"ready":{}}`)
 	return p
 }

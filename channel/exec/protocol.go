@@ -46,10 +46,11 @@ type (
 // What the program says, beside event and cursor.
 type (
 	hello struct {
-		Protocol int      `json:"protocol"`
-		Name     string   `json:"name"`
-		Version  string   `json:"version"`
-		Can      []string `json:"can"` // the ops of send that it takes
+		Protocol int            `json:"protocol"`
+		Name     string         `json:"name"`
+		Version  string         `json:"version"`
+		Can      []string       `json:"can"`    // the ops of send that it takes
+		Limits   channel.Limits `json:"limits"` // of its platform
 	}
 	ready struct {
 		Identity string `json:"identity"`
@@ -66,6 +67,7 @@ type (
 		Error      string          `json:"error"`
 		Outcome    string          `json:"outcome"`
 		RetryAfter float64         `json:"retry_after"` // seconds
+		Scope      string          `json:"scope"`       // all: retry_after is for everything; else for the conversation
 	}
 	remark struct {
 		Level string `json:"level"`

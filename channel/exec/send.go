@@ -94,6 +94,8 @@ func (s *session) receipt(r result) (channel.Receipt, error) {
 	}
 	err := errors.New(words)
 	switch {
+	case r.RetryAfter > 0 && r.Scope == scopeAll:
+		return channel.Receipt{}, channel.RateLimitedAll(err, seconds(r.RetryAfter))
 	case r.RetryAfter > 0:
 		return channel.Receipt{}, channel.RateLimited(err, seconds(r.RetryAfter))
 	case r.Outcome == "not_sent":
@@ -106,6 +108,9 @@ func (s *session) receipt(r result) (channel.Receipt, error) {
 		return channel.Receipt{}, err
 	}
 }
+
+// scopeAll is the scope of a retry_after that is meant for everything.
+const scopeAll = "all"
 
 // longest bounds a wait that a program asks for: a day is what platforms count by.
 const longest = 24 * time.Hour

@@ -39,6 +39,23 @@ func TestSend(t *testing.T) {
 		r.stops(channel.ErrDraining)
 	})
 
+	t.Run("its limits are those of its hello", func(t *testing.T) {
+		s := newStage(t)
+		limits := func(program, extra string) channel.Limits {
+			s.config["hello"] = extra
+			r := s.run(program).connected()
+			defer r.stops(channel.ErrDraining)
+			return r.ch.(channel.Limited).Limits()
+		}
+		if got := limits("sends", ""); got != (channel.Limits{}) {
+			t.Errorf("got %+v, want none", got)
+		}
+		want := channel.Limits{All: channel.Rate{N: 30, Per: time.Second}, Chat: channel.Rate{N: 1, Per: time.Second}}
+		if got := limits("sends", `,"limits":{"all":"30/s","chat":"1/s"}`); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+
 	t.Run("many are under way at once", func(t *testing.T) {
 		r := newStage(t).run("sends").connected()
 		var all sync.WaitGroup
@@ -67,6 +84,7 @@ func TestSend(t *testing.T) {
 			"nobody says":              {channel.Message{Text: `"error":"timed out"`}, channel.SendUnknown, "timed out"},
 			"a word of later":          {channel.Message{Text: `"outcome":"deferred"`}, channel.SendUnknown, "could not send it"},
 			"told to wait":             {channel.Message{Text: `"error":"slow down","retry_after":2.5`}, channel.SendNot, "slow down"},
+			"all are told to wait":     {channel.Message{Text: `"error":"slow down","retry_after":3,"scope":"all"`}, channel.SendNot, "slow down"},
 			"the program cannot":       {channel.Message{Op: "react"}, channel.SendRefused, "that it can react"},
 			"the native part is none":  {channel.Message{Native: json.RawMessage(`{`)}, channel.SendRefused, "native is no JSON"},
 			"the program says secrets": {channel.Message{Text: `"error":"bad ` + token + `"`}, channel.SendUnknown, "bad [redacted]"},
@@ -77,8 +95,11 @@ func TestSend(t *testing.T) {
 				if err == nil || channel.Outcome(err) != c.outcome || !strings.Contains(err.Error(), c.words) {
 					t.Errorf("got %v (%d), want %q (%d)", err, channel.Outcome(err), c.words, c.outcome)
 				}
-				if name == "told to wait" && channel.Classify(err).After != 2500*time.Millisecond {
-					t.Errorf("got a wait of %s, want 2.5s", channel.Classify(err).After)
+				switch exit := channel.Classify(err); {
+				case name == "told to wait" && (exit.After != 2500*time.Millisecond || exit.All):
+					t.Errorf("got a wait of %s (of all: %t), want 2.5s of the conversation", exit.After, exit.All)
+				case name == "all are told to wait" && (exit.After != 3*time.Second || !exit.All):
+					t.Errorf("got a wait of %s (of all: %t), want 3s of all", exit.After, exit.All)
 				}
 			})
 		}

@@ -53,6 +53,7 @@ type session struct {
 	greeted  time.Time  // hello, or the last status after it, until ready; zero = no hello
 	isReady  bool
 	can      []string
+	limits   channel.Limits
 	status   status
 	failure  error // why we ended it
 	results  map[string]chan result

@@ -24,6 +24,9 @@ type Config struct {
 	KeepAlive     channel.Duration `json:"keep_alive" channel:"connection" default:"30s" doc:"The longest silence before we ask for a sign of life. A dead connection is noticed within twice that."`
 	SessionExpiry channel.Duration `json:"session_expiry" channel:"connection" default:"1d" doc:"How long the broker keeps messages for us while we are away. 0s: not at all. With version 3.1.1 the broker decides how long, unless it is 0s."`
 	Dedupe        string           `json:"dedupe" channel:"connection" doc:"What says that two messages of a topic are one: a JSON pointer into the payload, such as /id, or user-property:NAME. Default: nothing does, but a message that the broker repeats is recognised."`
+
+	Rate     channel.Rate `json:"rate" channel:"connection" doc:"How often we may publish, such as 10/s or 100/m burst 20. Default: as often as there is something."`
+	ChatRate channel.Rate `json:"chat_rate" channel:"connection" doc:"How often we may publish to one topic. Default: as often as rate lets us."`
 }
 
 const (

@@ -41,18 +41,22 @@ var Spec = channel.Define(channel.Definition[Config]{
 
 // client is a Channel: one connection for one term.
 type client struct {
-	plan *plan
-	live atomic.Pointer[session] // while it may publish
+	plan   *plan
+	limits channel.Limits
+	live   atomic.Pointer[session] // while it may publish
 }
 
-var _ channel.Sender = (*client)(nil)
+var (
+	_ channel.Sender  = (*client)(nil)
+	_ channel.Limited = (*client)(nil)
+)
 
 func newClient(_ context.Context, c Config) (channel.Channel, error) {
 	p, err := newPlan(c)
 	if err != nil {
 		return nil, err
 	}
-	return &client{plan: p}, nil
+	return &client{plan: p, limits: channel.Limits{All: c.Rate, Chat: c.ChatRate}}, nil
 }
 
 // identity is the broker with the client id, by which it knows a session: of two
@@ -65,6 +69,9 @@ func identity(c Config) string {
 	}
 	return address(u) + "/" + c.ClientID
 }
+
+// Limits are those of the config: a topic is a conversation.
+func (c *client) Limits() channel.Limits { return c.limits }
 
 // Run connects, subscribes, and hears until ctx or the connection ends.
 func (c *client) Run(ctx context.Context, link *channel.Link) error {

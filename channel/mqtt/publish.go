@@ -211,7 +211,7 @@ func (s *session) taken(p packet) error {
 	case codeUnauthorised, 0x90, 0x99: // may not; topic; format
 		return channel.Refused(said)
 	case codeQuota:
-		return channel.RateLimited(said, overQuota)
+		return channel.RateLimitedAll(said, overQuota)
 	default:
 		return channel.NotSent(said)
 	}

@@ -94,8 +94,8 @@ func TestSendSaysWhatTheBrokerSaid(t *testing.T) {
 			b, s := w.connected()
 			_, err := s.Send(w.t.Context(), to("x", "y"))
 			wantOutcome(t, err, want, "the broker did not take the message")
-			if got := channel.Classify(err); code == 0x97 && (got.Class != channel.ClassRateLimited || got.After != 30*time.Second) {
-				t.Errorf("got %s after %s, want to wait 30s", got.Class, got.After)
+			if got := channel.Classify(err); code == 0x97 && (got.Class != channel.ClassRateLimited || got.After != 30*time.Second || !got.All) {
+				t.Errorf("got %s after %s, want everything to wait 30s", got.Class, got.After)
 			}
 			w.stop(b, channel.ErrDraining)
 		})

@@ -33,6 +33,9 @@ type Config struct {
 	Send   string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own; what the message does not have is null, or empty in a string. Empty sends nothing."`
 	Answer Answer `json:"answer" channel:"connection" doc:"The frame that says what became of a message. Without answer.id it counts as sent when a ping that follows it is answered."`
 
+	Rate     channel.Rate `json:"rate" channel:"connection" doc:"How often messages may be sent, such as 30/s or 20/m burst 5. Default: as often as there are some."`
+	ChatRate channel.Rate `json:"chat_rate" channel:"connection" doc:"How often messages may be sent into one conversation. Default: as often as rate lets us."`
+
 	Interaction Interaction `json:"interaction" channel:"connection" doc:"Frames that want an answer within seconds: a pressed button, a form. Default: none does."`
 
 	Pointers Pointers `json:"pointers" channel:"connection" doc:"Where a frame holds what an event is made of."`
@@ -60,6 +63,7 @@ type Answer struct {
 	ID          string           `json:"id" channel:"connection" doc:"Pointer to the message's {{id}}, which the frame repeats."`
 	RefusedWhen Match            `json:"refused_when" channel:"connection" doc:"The answer that says that the message will never be taken. Any other one says that it was."`
 	RetryWhen   Match            `json:"retry_when" channel:"connection" doc:"The answer that says that the message was not taken, but may be later. It comes before refused_when."`
+	RetryAfter  string           `json:"retry_after" channel:"connection" doc:"Pointer to how long the conversation is to wait then, in seconds. Default: it is tried again by itself, soon and then later."`
 	Error       string           `json:"error" channel:"connection" doc:"Pointer to the reason why it was not taken. Default: the frame is shown."`
 	MessageID   string           `json:"message_id" channel:"connection" doc:"Pointer to the platform's id of the message."`
 	Dedupes     bool             `json:"dedupes" channel:"connection" doc:"Whether the service drops the second of two messages with one {{id}}. Then a message whose answer was lost is sent again; else nobody knows whether it has arrived."`

@@ -53,6 +53,8 @@ func TestAWrongConfigNamesTheKeyAndTheFix(t *testing.T) {
 		{"an answer that nothing makes one", `{` + url + `,"send":"{{text}}","answer":{"refused_when":{"pointer":"/error"}}}`, "answer.id: is missing"},
 		{"an answer's pointer", `{` + url + `,"send":"{{id}}","answer":{"id":"/ref","error":"error"}}`, `answer.error: "error" is no JSON pointer`},
 		{"an answer's condition", `{` + url + `,"send":"{{id}}","answer":{"id":"/ref","retry_when":{"pointer":"x"}}}`, `answer.retry_when.pointer: "x" is no JSON pointer`},
+		{"a wait after nothing", `{` + url + `,"send":"{{id}}","answer":{"id":"/ref","retry_after":"/after"}}`, "answer.retry_after: is of an answer for which answer.retry_when holds"},
+		{"a rate that is none", `{` + url + `,"rate":"fast"}`, `must be a rate such as "30/s"`},
 		{"an answer at once", `{` + url + `,"answer":{"within":"1ms"}}`, "answer.within: want at least 1s, not 1ms"},
 		{"a literal secret", `{` + url + `,"secrets":{"token":"x"}}`, "secrets.token: a literal secret is refused"},
 	} {

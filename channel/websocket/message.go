@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"leasehold/channel"
@@ -24,6 +25,7 @@ const (
 // answer is a parsed Answer.
 type answer struct {
 	id, why, messageID jsonframe.Pointer // nil = not there
+	retryAfter         jsonframe.Pointer
 	refused, retry     *match
 	within             time.Duration
 }
@@ -41,7 +43,8 @@ func (p *plan) readSend(c Config, parts *handshake.Parts, f *faults) {
 	a := c.Answer
 	p.answer = answer{
 		id: f.pointer("answer.id", a.ID), why: f.pointer("answer.error", a.Error), messageID: f.pointer("answer.message_id", a.MessageID),
-		refused: f.match("answer.refused_when", a.RefusedWhen), retry: f.match("answer.retry_when", a.RetryWhen), within: a.Within.Std(),
+		retryAfter: f.pointer("answer.retry_after", a.RetryAfter),
+		refused:    f.match("answer.refused_when", a.RefusedWhen), retry: f.match("answer.retry_when", a.RetryWhen), within: a.Within.Std(),
 	}
 	if p.answer.within < time.Second {
 		f.add("answer.within", "want at least 1s, not %s", p.answer.within)
@@ -58,7 +61,10 @@ func (p *plan) readSend(c Config, parts *handshake.Parts, f *faults) {
 	if a.Dedupes && (p.message == nil || !p.message.Uses(jsonframe.NameID)) {
 		f.add("answer.dedupes", "send must hold {{id}}, or the service cannot tell a repeat")
 	}
-	if a.ID == "" && (a.Error != "" || a.MessageID != "" || a.RefusedWhen != (Match{}) || a.RetryWhen != (Match{})) {
+	if a.RetryAfter != "" && a.RetryWhen == (Match{}) {
+		f.add("answer.retry_after", "is of an answer for which answer.retry_when holds; set that, too")
+	}
+	if a.ID == "" && (a.Error != "" || a.MessageID != "" || a.RetryAfter != "" || a.RefusedWhen != (Match{}) || a.RetryWhen != (Match{})) {
 		f.add("answer.id", "is missing: without it no frame is an answer")
 	}
 }
@@ -107,8 +113,26 @@ func (p *plan) taken(frame []byte) (channel.Receipt, error) {
 		said = []byte(jsonframe.Text(why))
 	}
 	err := fmt.Errorf("the server did not take the message: %s", p.words.Show(string(said)))
+	if after := p.answer.peace(frame); retry && after > 0 {
+		return channel.Receipt{}, channel.RateLimited(err, after)
+	}
 	if retry {
 		return channel.Receipt{}, channel.NotSent(err)
 	}
 	return channel.Receipt{}, channel.Refused(err)
+}
+
+// longest bounds a wait that a service asks for: a day is what platforms count by.
+const longest = 24 * time.Hour
+
+// peace is how long an answer asks to wait; 0 = it does not say.
+func (a *answer) peace(frame []byte) time.Duration {
+	if a.retryAfter == nil {
+		return 0
+	}
+	seconds, err := strconv.ParseFloat(jsonframe.Text(a.retryAfter.Scalar(frame)), 64)
+	if err != nil || !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
 }

@@ -191,6 +191,30 @@ func TestWhatTheServerDoesNotTake(t *testing.T) {
 			})
 		})
 	}
+	for after, want := range map[string]time.Duration{`2.5`: 2500 * time.Millisecond, `"7"`: 7 * time.Second, `1e300`: 24 * time.Hour, `0`: 0, `-1`: 0, `null`: 0, `"NaN"`: 0, `"soon"`: 0} {
+		t.Run("told to wait "+after, func(t *testing.T) {
+			bubble(t, websocketfake.Options{}, func(w *world) {
+				w.fake.Behave(bot, websocketfake.Behaviour{Busy: "slow down", After: after})
+				w.config["answer"].(map[string]any)["retry_after"] = "/after"
+				b, s := w.speaking(true)
+				_, err := s.Send(w.t.Context(), message("m1", "hello"))
+				wantOutcome(t, err, channel.SendNot, "slow down")
+				if got := channel.Classify(err); got.After != want || (got.Class == channel.ClassRateLimited) != (want > 0) || got.All {
+					t.Errorf("got %s, %s, want to wait %s", got.Class, got.After, want)
+				}
+				w.stop(b, channel.ErrDraining)
+			})
+		})
+	}
+	t.Run("its limits are those of the config", func(t *testing.T) {
+		bubble(t, websocketfake.Options{}, func(w *world) {
+			w.config["rate"], w.config["chat_rate"] = "30/s", "20/m burst 5"
+			want := channel.Limits{All: channel.Rate{N: 30, Per: time.Second}, Chat: channel.Rate{N: 20, Per: time.Minute, Burst: 5}}
+			if got := w.channel().(channel.Limited).Limits(); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	})
 	t.Run("without a pointer to the reason the answer is shown", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			w.fake.Behave(bot, websocketfake.Behaviour{Refuse: "no"})

@@ -39,19 +39,26 @@ var Spec = channel.Define(channel.Definition[Config]{
 
 // socket is a Channel: one connection for one term.
 type socket struct {
-	plan *plan
-	live atomic.Pointer[session] // while it may speak
+	plan   *plan
+	limits channel.Limits
+	live   atomic.Pointer[session] // while it may speak
 }
 
-var _ channel.Sender = (*socket)(nil)
+var (
+	_ channel.Sender  = (*socket)(nil)
+	_ channel.Limited = (*socket)(nil)
+)
 
 func newSocket(_ context.Context, c Config) (channel.Channel, error) {
 	p, err := newPlan(c)
 	if err != nil {
 		return nil, err
 	}
-	return &socket{plan: p}, nil
+	return &socket{plan: p, limits: channel.Limits{All: c.Rate, Chat: c.ChatRate}}, nil
 }
+
+// Limits are those of the config.
+func (s *socket) Limits() channel.Limits { return s.limits }
 
 // Run dials, says what the configuration wants said, and hears until ctx or the
 // connection ends.

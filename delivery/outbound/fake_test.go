@@ -221,6 +221,7 @@ type platform struct {
 
 	shared  bool // several processes speak through it, which the engine would prevent
 	dedupes bool // the second message with one id is dropped
+	limits  channel.Limits
 	answer  func(m channel.Message, n int) (took time.Duration, taken bool, err error)
 }
 
@@ -280,6 +281,9 @@ func (p *platform) Send(ctx context.Context, m channel.Message) (channel.Receipt
 	}
 	return channel.Receipt{MessageID: "m-" + m.ID}, err
 }
+
+// Limits implements channel.Limited.
+func (p *platform) Limits() channel.Limits { return p.limits }
 
 // got are the ids that the platform has taken, in order.
 func (p *platform) got() []string {

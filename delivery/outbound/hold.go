@@ -15,17 +15,19 @@ const (
 	lookAll         // everything
 )
 
-// hold is one grant. At rest it is a few words. All of it but term and wake is
+// hold is one grant. At rest it is a few words. All of it but the first four is
 // guarded by the mailer's mu.
 type hold struct {
-	m    *Mailer
-	term channel.Term
-	wake chan struct{} // tells the queue that something below has changed
+	m        *Mailer
+	term     channel.Term
+	wake     chan struct{} // tells the queue that something below has changed
+	throttle throttle      // has a lock of its own
 
 	sender channel.Sender // nil: there is no connection, or it cannot speak
 	run    int64          // of the term that lent it
 	look   looking
 	busy   bool // a queue runs
+	held   int  // conversations that wait for a limit
 
 	leaving bool          // nothing new is sent
 	idle    chan struct{} // closed when leaving and not busy
@@ -78,7 +80,7 @@ func (h *hold) rest() {
 	for _, kill := range h.kill {
 		kill()
 	}
-	h.busy, h.stop, h.kill = false, nil, nil
+	h.busy, h.held, h.stop, h.kill = false, 0, nil, nil
 	if h.leaving {
 		close(h.idle)
 	}

@@ -14,7 +14,7 @@ import (
 // the item meanwhile.
 type journey struct {
 	m      *Mailer
-	term   channel.Term
+	h      *hold          // of which it takes the term and the throttle
 	sender channel.Sender // nil: it is not to be sent
 	item   *item
 	over   string // why it is not to be sent any more; "" = it is
@@ -67,7 +67,7 @@ func (j *journey) send(calls, writes context.Context) {
 func (j *journey) begin(ctx context.Context) (m channel.Message, err error) {
 	for fails := 0; ; {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
-		m, err = j.m.box.BeginSending(limited, j.term, j.item.Seq)
+		m, err = j.m.box.BeginSending(limited, j.h.term, j.item.Seq)
 		cancel()
 		if known(err) || ctx.Err() != nil {
 			return m, err
@@ -99,6 +99,7 @@ func (j *journey) outcome(calls context.Context, r channel.Receipt, err error) E
 		switch {
 		case exit != nil && exit.Class == channel.ClassRateLimited:
 			e.Count, e.Wait = false, toldWait(exit.After, j.m.opts.Random)
+			j.h.throttle.shut(j.item.Installation, j.item.Conversation, exit.All, e.Wait)
 		case calls.Err() != nil: // a shutdown is not an attempt
 			e.Count = false
 		default:
@@ -125,7 +126,7 @@ func words(err error) string {
 // end writes what became of the message until the store has it, or nothing may be
 // written any more: then the next holder finds it as it was begun.
 func (j *journey) end(ctx context.Context, e End) {
-	e.Term, e.Seq = j.term, j.item.Seq
+	e.Term, e.Seq = j.h.term, j.item.Seq
 	for fails := 0; ctx.Err() == nil; {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		err := j.m.box.EndSending(limited, e)
@@ -169,8 +170,8 @@ func (j *journey) refused(err error) {
 	j.item.done = true
 	j.m.mu.Lock()
 	defer j.m.mu.Unlock()
-	h := j.m.holds[j.term.Installation]
-	if h == nil || h.term.Epoch != j.term.Epoch {
+	h := j.m.holds[j.h.term.Installation]
+	if h == nil || h.term.Epoch != j.h.term.Epoch {
 		return
 	}
 	if errors.Is(err, ErrFenced) {

@@ -182,13 +182,17 @@ func (m *Mailer) Hold(t channel.Term) {
 }
 
 // Live lends the sender of the term's connection until the term ends, which Live
-// with the same term and nil tells.
+// with the same term and nil tells. A channel.Limited is asked for its limits; they
+// hold, as all that is known of them does, until another one says others.
 func (m *Mailer) Live(t channel.Term, s channel.Sender) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.holds[t.Installation]
 	if h == nil || h.term.Epoch != t.Epoch || s == nil && h.run != t.Run {
 		return
+	}
+	if l, ok := s.(channel.Limited); ok {
+		h.throttle.set(l.Limits())
 	}
 	h.sender, h.run = s, t.Run
 	poke(h.wake)
@@ -202,6 +206,29 @@ func (m *Mailer) Wake(lease string) {
 	if h := m.holds[lease]; h != nil {
 		m.serve(h, lookNew)
 	}
+}
+
+// Limited says for which limit a message into a conversation of an installation, under
+// a lease that is held here, has to wait right now; "" = for none.
+func (m *Mailer) Limited(lease, installation, conversation string) string {
+	m.mu.Lock()
+	h := m.holds[lease]
+	m.mu.Unlock()
+	if h == nil {
+		return ""
+	}
+	_, why := h.throttle.waits(installation, conversation)
+	return why
+}
+
+// Held counts the conversations whose next message waits for a limit.
+func (m *Mailer) Held() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range m.holds {
+		n += h.held
+	}
+	return n
 }
 
 // serve has a hold's queue look at the store, and runs it if it does not run. m.mu

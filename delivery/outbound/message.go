@@ -38,6 +38,19 @@ func (s State) Done() bool { return s > Sending }
 // quarter of an hour late is out of place in most conversations.
 const DefaultExpiry = 15 * time.Minute
 
+// typingExpiry is that of a sign that somebody types: platforms take it away after five
+// to ten seconds, and one that comes later is a lie.
+const typingExpiry = 10 * time.Second
+
+// ExpiryOf is how long a message of an op may wait to be sent, unless whoever posts it
+// says so.
+func ExpiryOf(op string) time.Duration {
+	if op == "typing" {
+		return typingExpiry
+	}
+	return DefaultExpiry
+}
+
 // Message is a message as it is posted. Its ID is made by eventid.NewMessage, its
 // Installation speaks, if need be through the one that it rides on.
 type Message struct {
@@ -56,7 +69,7 @@ const Orphaned = "its installation was removed"
 // Answering is r as it is posted: with the mark that the event of this seq is
 // delivered.
 func Answering(seq int64, r delivery.Reply) Message {
-	return Message{Message: r.Message, IdempotencyKey: r.Key, ExpiresIn: cmp.Or(r.ExpiresIn, DefaultExpiry), Answers: seq}
+	return Message{Message: r.Message, IdempotencyKey: r.Key, ExpiresIn: cmp.Or(r.ExpiresIn, ExpiryOf(r.Message.Op)), Answers: seq}
 }
 
 // Receipt is what a platform said when it took a message, as it is stored and shown.

@@ -1,7 +1,10 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -216,25 +219,47 @@ func (q *queue) forget(it *item) {
 // dispatch sends on their way as many as may go, and returns when to look again.
 func (q *queue) dispatch(calls, writes context.Context, sender channel.Sender, now time.Time) (next time.Time) {
 	next = now.Add(nap)
-	for _, l := range q.lanes {
+	held := 0
+	for l := range q.turns() {
 		if l.flying != nil {
 			continue
 		}
 		it, over, when := l.choose(sender != nil, now)
-		switch {
-		case it == nil:
+		if it == nil {
 			next = earlier(next, when)
-		case q.flying < q.m.opts.PerLease:
-			q.flying++
-			l.flying = it
-			j := &journey{m: q.m, term: q.h.term, sender: sender, item: it, over: over}
-			go func() { // run waits for it, by landed
-				j.make(calls, writes)
-				q.landed <- it
-			}()
+			continue
 		}
+		if q.flying == q.m.opts.PerLease {
+			continue
+		}
+		if it.State == Queued && over == "" {
+			if wait, _ := q.h.throttle.take(it.Installation, it.Conversation); wait > 0 {
+				held++
+				next = earlier(next, earlier(when, now.Add(wait)))
+				continue
+			}
+		}
+		q.flying++
+		l.flying = it
+		j := &journey{m: q.m, h: q.h, sender: sender, item: it, over: over}
+		go func() { // run waits for it, by landed
+			j.make(calls, writes)
+			q.landed <- it
+		}()
 	}
+	q.m.mu.Lock()
+	q.h.held = held
+	q.m.mu.Unlock()
 	return next
+}
+
+// turns are the lanes: where they share a limit, the one whose message has waited
+// longest first.
+func (q *queue) turns() iter.Seq[*lane] {
+	if !q.h.throttle.fair() {
+		return maps.Values(q.lanes)
+	}
+	return slices.Values(slices.SortedFunc(maps.Values(q.lanes), func(a, b *lane) int { return cmp.Compare(a.items[0].Seq, b.items[0].Seq) }))
 }
 
 const (
@@ -244,7 +269,7 @@ const (
 
 // choose is what of the lane may go now: what expired or was superseded, and then why
 // it is over; what a holder before us was sending; or its head when somebody can send
-// it. If nothing may, when is the time at which something will.
+// it. when is the time at which that changes, if nothing goes before.
 func (l *lane) choose(live bool, now time.Time) (it *item, over string, when time.Time) {
 	head := l.items[0]
 	when = now.Add(nap)
@@ -269,7 +294,7 @@ func (l *lane) choose(live bool, now time.Time) (it *item, over string, when tim
 	case head.due.After(now):
 		return nil, "", earlier(when, head.due)
 	}
-	return head, "", now
+	return head, "", when
 }
 
 func earlier(a, b time.Time) time.Time {

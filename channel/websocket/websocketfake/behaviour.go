@@ -17,6 +17,7 @@ type Behaviour struct {
 	Silent     bool   // send nothing at all, pongs included, after the hello
 	Refuse     string // answer messages with this error and take none
 	Busy       string // answer messages with this error, and that they may come again
+	After      string // with Busy: and after so many seconds
 	NoAnswer   bool   // take messages and answer none
 }
 

@@ -85,6 +85,9 @@ func (c *client) receive(frame []byte) {
 	switch {
 	case c.how.Busy != "":
 		answer["error"], answer["busy"] = c.how.Busy, true
+		if c.how.After != "" {
+			answer["after"] = json.RawMessage(c.how.After)
+		}
 	case c.how.Refuse != "":
 		answer["error"] = c.how.Refuse
 	default:
