@@ -59,8 +59,8 @@ var access = map[string]rule{
 	"DELETE /v1/targets/{name}": {scope: apitoken.Targets}, "POST /v1/targets/{name}/enable": {scope: apitoken.Targets},
 	"POST /v1/targets/{name}/disable": {scope: apitoken.Targets}, "POST /v1/targets/{name}/test": {scope: apitoken.Targets},
 	// Whoever pulls takes deliveries from those who pull beside him.
-	"GET /v1/targets/{name}/pull": {scope: apitoken.Deliveries}, "POST /v1/targets/{name}/ack": {scope: apitoken.Deliveries},
-	"POST /v1/targets/{name}/nack": {scope: apitoken.Deliveries},
+	"GET /v1/targets/{name}/pull": {scope: apitoken.Deliveries}, "GET /v1/targets/{name}/stream": {scope: apitoken.Deliveries},
+	"POST /v1/targets/{name}/ack": {scope: apitoken.Deliveries}, "POST /v1/targets/{name}/nack": {scope: apitoken.Deliveries},
 
 	"GET /v1/secrets": {scope: apitoken.Read}, "PUT /v1/secrets/{name}": {scope: apitoken.Secrets}, "DELETE /v1/secrets/{name}": {scope: apitoken.Secrets},
 	"GET /v1/keys": {scope: apitoken.Read}, "POST /v1/keys": {scope: apitoken.Secrets},

@@ -32,7 +32,7 @@ var needs = map[string]string{
 	"POST /v1/installations/{id}/messages": "messages:send id", "GET /v1/messages": "read list", "GET /v1/messages/{id}": "read message",
 	"GET /v1/targets": "read all", "GET /v1/targets/{name}": "read all", "PUT /v1/targets/{name}": "targets:write all", "PATCH /v1/targets/{name}": "targets:write all",
 	"DELETE /v1/targets/{name}": "targets:write all", "POST /v1/targets/{name}/enable": "targets:write all", "POST /v1/targets/{name}/disable": "targets:write all",
-	"POST /v1/targets/{name}/test": "targets:write all", "GET /v1/targets/{name}/pull": "deliveries:write all",
+	"POST /v1/targets/{name}/test": "targets:write all", "GET /v1/targets/{name}/pull": "deliveries:write all", "GET /v1/targets/{name}/stream": "deliveries:write all",
 	"POST /v1/targets/{name}/ack": "deliveries:write all", "POST /v1/targets/{name}/nack": "deliveries:write all",
 	"GET /v1/secrets": "read all", "PUT /v1/secrets/{name}": "secrets:write all", "DELETE /v1/secrets/{name}": "secrets:write all",
 	"GET /v1/keys": "read all", "POST /v1/keys": "secrets:write all", "POST /v1/keys/{id}/retire": "secrets:write all", "DELETE /v1/keys/{id}": "secrets:write all",

@@ -197,6 +197,7 @@ func (a *API) table() map[string]handler {
 		"POST /v1/targets/{name}/disable": a.disableTarget,
 		"POST /v1/targets/{name}/test":    a.testTarget,
 		"GET /v1/targets/{name}/pull":     a.pull,
+		"GET /v1/targets/{name}/stream":   a.pullStream,
 		"POST /v1/targets/{name}/ack":     a.acknowledge,
 		"POST /v1/targets/{name}/nack":    a.giveBack,
 

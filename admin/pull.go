@@ -26,6 +26,10 @@ type Pulled struct {
 	Event     json.RawMessage `json:"event"` // the body of a webhook
 }
 
+func pulledOf(l delivery.Leased) Pulled {
+	return Pulled{Lease: l.Lease, Until: l.Until.UTC(), WebhookID: l.ID, Attempt: l.Attempt, Replay: l.Replay, Event: l.Envelope}
+}
+
 // Settled is the answer to leases that were acknowledged or given back.
 type Settled struct {
 	Settled int      `json:"settled"`
@@ -66,9 +70,7 @@ func (a *API) pull(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := Page[Pulled]{Items: make([]Pulled, 0, len(leased))}
 	for _, l := range leased {
-		page.Items = append(page.Items, Pulled{
-			Lease: l.Lease, Until: l.Until.UTC(), WebhookID: l.ID, Attempt: l.Attempt, Replay: l.Replay, Event: l.Envelope,
-		})
+		page.Items = append(page.Items, pulledOf(l))
 	}
 	b, err := a.encode(page)
 	if err != nil {

@@ -14,16 +14,9 @@ import (
 	"leasehold/internal/loop"
 )
 
-const (
-	// tailEvery is how often a tail looks for new events: soon enough for eyes, and
-	// an indexed read of nothing is some microseconds.
-	tailEvery = 200 * time.Millisecond
-	// tailAlive is how often a silent tail says that it lives, so that proxies and
-	// readers with a time-out keep it.
-	tailAlive = 15 * time.Second
-	// tailWrite bounds one write to a reader that does not read.
-	tailWrite = 10 * time.Second
-)
+// tailEvery is how often a tail looks for new events: soon enough for eyes, and an
+// indexed read of nothing is some microseconds.
+const tailEvery = 200 * time.Millisecond
 
 // tailEvents streams events as server-sent events, each with its seq as id, from
 // the newest on, or after Last-Event-ID or ?after, so that a reader which lost
@@ -53,27 +46,19 @@ func (a *API) tailEvents(w http.ResponseWriter, r *http.Request) error {
 			from = n.Seq
 		}
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
+	out, ok := beginStream(w, 0)
+	if !ok {
+		return nil
+	}
 	ctx, cancel := streaming(r)
 	defer cancel()
-	a.stream(ctx, w, e, from, body)
+	a.stream(ctx, out, e, from, body)
 	return nil
 }
 
 // stream writes until ctx ends or the reader is gone. A store that fails ends it,
 // too: the reader comes back with its Last-Event-ID and is told why.
-func (a *API) stream(ctx context.Context, w http.ResponseWriter, q EventQuery, from int64, body bool) {
-	out := http.NewResponseController(w)
-	send := func(b []byte) bool {
-		_ = out.SetWriteDeadline(time.Now().Add(tailWrite)) // a writer without deadlines is in this process
-		a.write(w, b)
-		return out.Flush() == nil
-	}
-	if !send([]byte(": leasehold\n\n")) {
-		return
-	}
+func (a *API) stream(ctx context.Context, out eventStream, q EventQuery, from int64, body bool) {
 	for quiet := time.Duration(0); ; {
 		events, err := a.since(ctx, q, from)
 		if err != nil {
@@ -81,7 +66,7 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, q EventQuery, f
 		}
 		for _, e := range events {
 			b, err := a.tailed(ctx, e, body)
-			if err != nil || !send(b) {
+			if err != nil || !out.send(b) {
 				return
 			}
 			from, quiet = e.Seq, 0
@@ -89,8 +74,8 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, q EventQuery, f
 		if len(events) > 0 {
 			continue // there may be more
 		}
-		if quiet += tailEvery; quiet >= tailAlive {
-			if quiet = 0; !send([]byte(":\n\n")) {
+		if quiet += tailEvery; quiet >= streamAlive {
+			if quiet = 0; !out.alive() {
 				return
 			}
 		}
@@ -139,5 +124,5 @@ func (a *API) tailed(ctx context.Context, e Event, body bool) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %d\nevent: event\ndata: %s\n", e.Seq, data)
-	return b.Bytes(), nil
+	return []byte(a.o.Redact.String(b.String())), nil
 }

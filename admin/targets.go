@@ -23,6 +23,7 @@ type LiveTargets interface {
 	Test(ctx context.Context, name string) (delivery.Tested, error)
 
 	Pull(ctx context.Context, name string, most int) ([]delivery.Leased, error)
+	Stream(name string, o delivery.StreamOptions) (*delivery.Stream, error)
 	Acknowledge(name string, leases []string) (over []string, err error)
 	GiveBack(name string, leases []string, reason string, after time.Duration) (over []string, err error)
 	Release(name string, all []delivery.Leased)

@@ -72,6 +72,10 @@ func (l *lives) GiveBack(name string, leases []string, reason string, after time
 	return l.Acknowledge(name, leases)
 }
 
+func (l *lives) Stream(string, delivery.StreamOptions) (*delivery.Stream, error) {
+	return nil, fault.Errorf(fault.NotFound, "there is no target here")
+}
+
 func (l *lives) Release(_ string, all []delivery.Leased) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +200,7 @@ func TestTargets(t *testing.T) {
 
 	t.Run("where nothing runs, nothing is tested or pulled", func(t *testing.T) {
 		w.options.Live = nil
-		for _, path := range []string{"POST test", "GET pull", "POST ack", "POST nack"} {
+		for _, path := range []string{"POST test", "GET pull", "GET stream", "POST ack", "POST nack"} {
 			method, verb, _ := strings.Cut(path, " ")
 			w.want(w.do(method, "/v1/targets/app/"+verb, `{"leases":["x"]}`), http.StatusConflict, "leasehold run")
 		}

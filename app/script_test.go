@@ -67,6 +67,8 @@ func TestMain(m *testing.M) {
 //	replays N                 wait until it has taken N that were marked as a replay
 //	sql FILE STATEMENT        change a database
 //	holds TIME FILE REGEXP    until FILE, which somebody writes, matches, within TIME
+//	listens TARGET QUERY      an EventSource reads the target's stream from now on
+//	heard TARGET N [AGAIN]    wait until it heard N events, each under one id, AGAIN of them more than once
 //	finds TEXT PATH…          some file under the paths holds TEXT; ! finds: none does
 //
 // A TIME is the most that it may take on a machine that does nothing else; a busy one
@@ -93,7 +95,7 @@ func params() testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "press": cmdPress, "answered": cmdAnswered, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds, "listens": cmdListens, "heard": cmdHeard,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	}
@@ -117,6 +119,8 @@ type worldKey struct{}
 type world struct {
 	platform *websocketfake.Server
 	program  *program
+
+	listeners map[string]*listener // by target
 }
 
 func of(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }

@@ -149,6 +149,9 @@ func (h *hold) end() {
 	if h.d.holds[h.term.Installation] == h {
 		delete(h.d.holds, h.term.Installation)
 	}
+	if len(h.d.holds) == 0 {
+		h.d.endStreams()
+	}
 	h.settleIdle()
 }
 

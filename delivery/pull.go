@@ -2,10 +2,6 @@ package delivery
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"leasehold/internal/fault"
@@ -15,7 +11,7 @@ const (
 	// pullLinger is how long a pull that has something waits for more: the lanes hand
 	// over one after the other, within a few milliseconds.
 	pullLinger = 20 * time.Millisecond
-	// PullMost is how many deliveries one pull may have.
+	// PullMost is how many deliveries one pull may have, or one stream not acknowledged.
 	PullMost = 500
 )
 
@@ -26,149 +22,9 @@ type Leased struct {
 	Delivery
 }
 
-// pullSink is where a program that cannot listen fetches its deliveries. A delivery is
-// in flight from the pull that takes it until it is acknowledged, given back, or its
-// time is over; so its lane waits for it as for any other call. There is one for each
-// name, whatever becomes of its target: an acknowledgement is about what was handed
-// out before a change, too.
-type pullSink struct {
-	ring func() // somebody asks: look at the lanes
-
-	mu     sync.Mutex // guards what follows
-	asking []*puller  // with room, the longest waiting first
-	room   int        // over all of them
-	leases map[string]*lent
-}
-
-// puller is one pull that waits.
-type puller struct {
-	room int
-	got  []Leased
-	more chan struct{}
-}
-
-// lent is a delivery that a puller has.
-type lent struct{ ended chan Result }
-
-var errLeft = errors.New("whoever asked has left")
-
-// wants reports whether one more delivery would be taken at once, when inFlight of
-// them are on their way here or in somebody's hands.
-func (s *pullSink) wants(inFlight int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.room > inFlight-len(s.leases)
-}
-
-// Deliver implements Sink: it returns when the delivery is settled. Without anybody
-// who asks it is no attempt.
-func (s *pullSink) Deliver(ctx context.Context, d Delivery) Result {
-	until, _ := ctx.Deadline()
-	token, l, err := s.lend(d, until)
-	if err != nil {
-		return Result{Outcome: Aborted, Reason: err.Error()}
-	}
-	select {
-	case r := <-l.ended:
-		return r
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	delete(s.leases, token)
-	s.mu.Unlock()
-	select {
-	case r := <-l.ended: // at the last moment
-		return r
-	default:
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return Result{Outcome: Aborted, Reason: "broken off"}
-	}
-	return Result{Outcome: Refused, Reason: "pulled, and not acknowledged in time", NextStep: stepUnacked}
-}
-
-// lend hands d to whoever asks first.
-func (s *pullSink) lend(d Delivery, until time.Time) (token string, l *lent, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.asking) == 0 {
-		return "", nil, errLeft
-	}
-	p := s.asking[0]
-	token, l = "lse_"+rand.Text(), &lent{ended: make(chan Result, 1)}
-	s.leases[token] = l
-	p.got = append(p.got, Leased{Lease: token, Until: until, Delivery: d})
-	s.room--
-	if p.room--; p.room == 0 {
-		s.asking = s.asking[1:]
-	}
-	select {
-	case p.more <- struct{}{}:
-	default:
-	}
-	return token, l, nil
-}
-
-// pull waits for deliveries until it has one, and a moment longer, or until ctx ends.
-func (s *pullSink) pull(ctx context.Context, most int) []Leased {
-	p := &puller{room: most, more: make(chan struct{}, 1)}
-	s.mu.Lock()
-	s.asking = append(s.asking, p)
-	s.room += most
-	s.mu.Unlock()
-	s.ring()
-	select {
-	case <-p.more:
-		linger := time.NewTimer(pullLinger)
-		defer linger.Stop()
-		s.fill(ctx, p, linger.C)
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asking = slices.DeleteFunc(s.asking, func(x *puller) bool { return x == p })
-	s.room -= p.room
-	return p.got
-}
-
-// fill waits until p has all that it asked for, or until late.
-func (s *pullSink) fill(ctx context.Context, p *puller, late <-chan time.Time) {
-	for {
-		s.mu.Lock()
-		full := p.room == 0
-		s.mu.Unlock()
-		if full {
-			return
-		}
-		select {
-		case <-p.more:
-		case <-late:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// settle ends leases with a result, and tells which of them were over already.
-func (s *pullSink) settle(leases []string, r Result) (over []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, token := range leases {
-		l := s.leases[token]
-		if l == nil {
-			over = append(over, token)
-			continue
-		}
-		delete(s.leases, token)
-		l.ended <- r // it has room for one, and gets no other
-	}
-	return over
-}
-
 // pullSink is the sink of the targets of a name.
 func (d *Dispatcher) pullSink(name string) *pullSink {
-	s, _ := d.pulls.LoadOrStore(name, &pullSink{leases: map[string]*lent{}, ring: func() {
+	s, _ := d.pulls.LoadOrStore(name, &pullSink{leases: map[string]*lent{}, streams: map[string]*puller{}, ring: func() {
 		d.ring(d.dispatch)
 		d.ring(d.announce)
 	}})
@@ -180,6 +36,11 @@ func (d *Dispatcher) pullSink(name string) *pullSink {
 func (d *Dispatcher) pulled(name string) (*pullSink, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.pulledNow(name)
+}
+
+// pulledNow is pulled for who holds mu.
+func (d *Dispatcher) pulledNow(name string) (*pullSink, error) {
 	t := d.targets[name]
 	if t == nil {
 		return nil, fault.Errorf(fault.NotFound, "there is no target %s; see leasehold targets list", name)
@@ -238,5 +99,5 @@ func (d *Dispatcher) Release(name string, all []Leased) {
 	for i, l := range all {
 		tokens[i] = l.Lease
 	}
-	s.settle(tokens, Result{Outcome: Aborted, Reason: "nobody took it"})
+	s.settle(tokens, unheard)
 }

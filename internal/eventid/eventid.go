@@ -98,3 +98,6 @@ func NewSystem() string {
 	_, _ = rand.Read(b[:]) // as above
 	return systemPrefix + encoding.EncodeToString(b[:])
 }
+
+// IsSystem reports whether an event's id is one of NewSystem.
+func IsSystem(id string) bool { return strings.HasPrefix(id, systemPrefix) }
