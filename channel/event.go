@@ -29,9 +29,9 @@ type Event struct {
 	Device       *Device         `json:"device,omitempty"`
 	Attachments  []Attachment    `json:"attachments,omitempty"`
 	Late         bool            `json:"late,omitempty"` // heard after a gap
-	Raw          json.RawMessage `json:"raw,omitempty"`
 	Payload      []byte          `json:"payload,omitempty"`
 	ContentType  string          `json:"content_type,omitempty"`
+	Raw          json.RawMessage `json:"raw,omitempty"` // last: what reads a stored event may cut it off
 	FollowUp     FollowUp        `json:"-"` // where the answers go for a while: never a part of what is stored or shown
 }
 

@@ -99,8 +99,8 @@ type reaction struct {
 // receives it twice can compare. replies: who receives it may answer, where there is a
 // conversation to answer in.
 func seal(ev Event, node Node, raw, replies bool) (body []byte, typ string, err error) {
-	var e channel.Event
-	if err := json.Unmarshal(ev.Body, &e); err != nil {
+	e, err := unsealed(ev.Body)
+	if err != nil {
 		return nil, "", fmt.Errorf("read event %s: %w", ev.ID, err)
 	}
 	env := envelope{Type: e.Type, Timestamp: stamp(e.Time), Data: data{
