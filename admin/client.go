@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"leasehold/internal/fault"
@@ -88,12 +89,19 @@ func (c *Client) send(ctx context.Context, method, path string, body any, header
 // read, or is not wanted.
 func closeBody(answer *http.Response) { _ = answer.Body.Close() }
 
+// wordsMax bounds what is repeated of an answer that is no problem document.
+const wordsMax = 200
+
 func problemIn(answer *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	var p Problem
 	if err != nil || kind != "application/problem+json" || json.Unmarshal(b, &p) != nil {
-		return fmt.Errorf("the server answered %s", answer.Status)
+		words := strings.TrimSpace(string(b[:min(len(b), wordsMax)]))
+		if words == "" || kind != "" && kind != "text/plain" {
+			return fmt.Errorf("the server answered %s", answer.Status)
+		}
+		return fmt.Errorf("the server answered %s: %q", answer.Status, words) // such as a port that speaks TLS says
 	}
 	return p.Err()
 }

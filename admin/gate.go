@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -131,43 +128,4 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	g.api.fail(w, r, &statusError{http.StatusUnauthorized, err})
-}
-
-// ListenTCP opens an address for a Gate, with TLS where there is a certificate: one that
-// is renewed in its place counts from the next connection on. fault.Invalid: the
-// certificate, or the address.
-func ListenTCP(ctx context.Context, address, cert, key string) (net.Listener, error) {
-	var secure *tls.Config
-	if cert != "" {
-		pair := func() (*tls.Certificate, error) {
-			c, err := tls.LoadX509KeyPair(cert, key)
-			return &c, err
-		}
-		last, err := pair()
-		if err != nil {
-			return nil, fault.Errorf(fault.Invalid, "admin.tls_cert and admin.tls_key: %w", err)
-		}
-		secure = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if now, err := pair(); err == nil { // half of a renewal: the last pair goes on
-				return now, nil
-			}
-			return last, nil
-		}}
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fault.Errorf(fault.Invalid, "admin.listen: %w", err)
-	}
-	if secure != nil {
-		l = tls.NewListener(l, secure)
-	}
-	return l, nil
-}
-
-// ServeTCP answers on l as Serve does on the local socket, for whoever has a token.
-func ServeTCP(ctx context.Context, l net.Listener, g *Gate, log *slog.Logger) error {
-	if err := serve(ctx, l, g, nil, log); err != nil {
-		return fmt.Errorf("serve %s: %w", l.Addr(), err)
-	}
-	return nil
 }

@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -114,7 +116,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, about func(conte
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: about,
-		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:    stdlog.New(complaints{log}, "", 0),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -132,6 +134,19 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, about func(conte
 		return err
 	}
 	return nil
+}
+
+// complaints logs what the server says of itself. That somebody else's handshake failed,
+// whoever scans a port may have it say all day.
+type complaints struct{ log *slog.Logger }
+
+func (c complaints) Write(words []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.HasPrefix(words, []byte("http: TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "http server", "error", string(bytes.TrimSpace(words)))
+	return len(words), nil
 }
 
 type (

@@ -172,6 +172,9 @@ func (p *program) startable(c *config.Config, resolve channel.Resolver) error {
 	if _, err := authorities(c.Connect.CAFile); err != nil {
 		return err
 	}
+	if err := admin.CheckCertificate(string(c.Admin.TLSCert), string(c.Admin.TLSKey)); err != nil {
+		return err
+	}
 	_, err := p.dispatcher(c, &node{}, nil, nil, resolve, slog.New(slog.DiscardHandler)) // which is never run
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"leasehold/admin"
+	"leasehold/internal/certtest"
 )
 
 // verify judges a call by the key that the program knows, as the official library does.
@@ -91,6 +92,17 @@ func cmdSigned(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("signatures: got %d, want %d", got, want)
 		}
 	}
+}
+
+// cmdCertify makes a certificate for the loopback, which is its own authority, in place of
+// the one that was there.
+func cmdCertify(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: certify cert key")
+	}
+	pair, err := certtest.New(time.Now().UnixNano())
+	ts.Check(err)
+	ts.Check(pair.Put(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
 }
 
 // cmdPort asks the program that runs where it listens, for $PORT.

@@ -60,6 +60,7 @@ func TestMain(m *testing.M) {
 //	took N                    wait until it has taken N different deliveries
 //	knows FILE                from now on it takes only what the key in FILE has signed
 //	hidden FILE PATH…         no file under the paths holds the secret that is in FILE; ! hidden: some do
+//	certify CERT KEY          make a certificate for the loopback, which is its own authority
 //	port                      $PORT is where the program that runs listens
 //	retire FILE ARG…          retire the signing key whose id is in FILE
 //	signed BOT N              push events until one arrives with N signatures
@@ -95,7 +96,7 @@ func params() testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "press": cmdPress, "answered": cmdAnswered, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds, "listens": cmdListens, "heard": cmdHeard,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "certify": cmdCertify, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds, "listens": cmdListens, "heard": cmdHeard,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	}

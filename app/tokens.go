@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -121,5 +123,9 @@ func (p *program) overTCP(ctx context.Context, n need, do func(context.Context, 
 	}
 	client := admin.NewClient(way)
 	defer client.Close()
-	return asUsage(do(ctx, client))
+	err = do(ctx, client)
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return fmt.Errorf("%w; have this machine trust the authority that signed it (on Linux SSL_CERT_FILE may name its certificate)", err)
+	}
+	return asUsage(err)
 }

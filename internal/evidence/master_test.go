@@ -273,7 +273,7 @@ func (s *sealed) runs() *process {
 func (s *sealed) delivers() {
 	s.Helper()
 	select {
-	case <-s.took: // an event of before
+	case _ = <-s.took: // an event of before
 	default:
 	}
 	p := s.runs()
