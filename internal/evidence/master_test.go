@@ -116,11 +116,12 @@ func valueOf(n int) string { return fmt.Sprint("value-of-", n) }
 
 func (s *sealed) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // its sender was killed in the middle of it
+	}
+	webhook, err := standardwebhooks.NewWebhook(s.key.Key)
 	if err == nil {
-		var webhook *standardwebhooks.Webhook
-		if webhook, err = standardwebhooks.NewWebhook(s.key.Key); err == nil {
-			err = webhook.Verify(body, r.Header)
-		}
+		err = webhook.Verify(body, r.Header)
 	}
 	if got := r.Header.Get("Authorization"); err == nil && got != valueOf(3) {
 		err = fmt.Errorf("the header is %q", got)
@@ -273,7 +274,8 @@ func (s *sealed) runs() *process {
 func (s *sealed) delivers() {
 	s.Helper()
 	select {
-	case _ = <-s.took: // an event of before
+	case err := <-s.took: // an event of before
+		must(s.T, err)
 	default:
 	}
 	p := s.runs()
