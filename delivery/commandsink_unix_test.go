@@ -64,7 +64,7 @@ func (s *stage) program(name string) Sink {
 // file waits for what a program writes.
 func (s *stage) file(name string) string {
 	s.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		b, err := os.ReadFile(filepath.Join(s.out, name))
 		if err == nil && len(b) > 0 {
 			return string(b)

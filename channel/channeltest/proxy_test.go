@@ -192,7 +192,7 @@ func TestProxyCloseLeavesNothingBehind(t *testing.T) {
 	if p.Live() != 0 {
 		t.Errorf("got %d connections after Close, want none", p.Live())
 	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("got %d goroutines, want %d as before", runtime.NumGoroutine(), before)
 		}

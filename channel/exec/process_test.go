@@ -129,7 +129,7 @@ func TestAProgram(t *testing.T) {
 			t.Errorf("got %d bytes more in memory, want at most 8 MiB", grown)
 		}
 		release()
-		s.await("every event", func() bool { return s.memory.Has("99999") })
+		s.await("every event", func() bool { return s.memory.Has("9999") })
 		r.stops(channel.ErrDraining)
 		for n, id := range s.kept() {
 			if id != fmt.Sprint(n) {

@@ -297,7 +297,7 @@ var programs = map[string]func(*puppet) int{
 	"floods": func(p *puppet) int {
 		p.start()
 		w := bufio.NewWriterSize(os.Stdout, 4096)
-		for n := range 100_000 {
+		for n := range 10_000 { // several times what the buffers on its way hold
 			_, _ = fmt.Fprintf(w, `{"event":{"id":"%d","text":"%0200d"}}`+"\n", n, n)
 			if n%100 == 0 {
 				_ = w.Flush()

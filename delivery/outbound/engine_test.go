@@ -97,7 +97,7 @@ func (b *box) connected() bool {
 
 func (b *box) await(what string, so func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.Fatalf("got no %s within 20 s, want it", what)
 		}

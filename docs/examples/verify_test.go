@@ -15,6 +15,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"leasehold/internal/freeport"
 	"leasehold/internal/need"
 )
 
@@ -106,14 +107,7 @@ func signed(t *testing.T, key string, at time.Time, body []byte) string {
 // once it listens.
 func serve(t *testing.T, argv []string) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Of(t)))
 	var said bytes.Buffer // read after the program has ended
 	cmd := exec.CommandContext(t.Context(), argv[0], append(argv[1:], address)...)
 	cmd.Stdout, cmd.Stderr = &said, &said

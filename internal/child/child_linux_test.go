@@ -79,7 +79,7 @@ func (r *ran) wait(t *testing.T) End {
 			t.Errorf("got %v, want no error", r.err)
 		}
 		return end
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the program did not end")
 		return End{}
 	}
@@ -114,7 +114,7 @@ func wantGone(t *testing.T, members []identity) {
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("%s did not happen", what)
 		}

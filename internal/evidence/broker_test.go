@@ -61,7 +61,7 @@ func (b *broker) run() {
 	defer b.mu.Unlock()
 	b.cmd = exec.CommandContext(context.WithoutCancel(b.t.Context()), "mosquitto", "-c", filepath.Join(b.dir, "mosquitto.conf"))
 	must(b.t, b.cmd.Start())
-	await(b.t, 20*time.Second, func() (string, bool) {
+	await(b.t, longest, func() (string, bool) {
 		c, err := new(net.Dialer).DialContext(b.t.Context(), "tcp", b.address)
 		if err == nil {
 			_ = c.Close()

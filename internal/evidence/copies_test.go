@@ -32,7 +32,7 @@ func TestTwoCopies(t *testing.T) {
 			holder.kill()
 			w.steps.begin() // the holder's connections were counted before
 			var took time.Duration
-			await(t, 20*time.Second, func() (_ string, ok bool) {
+			await(t, longest, func() (_ string, ok bool) {
 				took, ok = w.steps.back()
 				return "the second copy has no connection", ok
 			})

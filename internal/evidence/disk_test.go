@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 			must(t, os.WriteFile(ballast, make([]byte, free(t, dir)-room), 0o600))
 			dials := w.steps.total(websocketfake.StepDial)
 			w.fill(60)
-			await(t, 30*time.Second, func() (string, bool) {
+			await(t, longest, func() (string, bool) {
 				out, _ := w.tell("status")
 				return "the status does not say that the disk is full:\n" + out, strings.Count(out, "store_full") >= len(w.bots)
 			})
@@ -61,7 +61,7 @@ func TestFullDisk(t *testing.T) {
 				w.pushed, len(stored), missing, time.Since(freed).Round(time.Millisecond))
 			w.connected()
 			want(t, "stored when there is room", len(rows(t, w.database())), w.pushed)
-			await(t, 10*time.Second, func() (string, bool) {
+			await(t, longest, func() (string, bool) {
 				out, code := w.tell("status", "--check")
 				return "all is not well again:\n" + out, code == 0
 			})

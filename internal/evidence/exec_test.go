@@ -56,7 +56,7 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("got %d bytes in RAM at worst, want at most %d", peak, execMemory)
 		}
 		// One of each that lives, with its offspring, and none of an earlier process.
-		await(t, 20*time.Second, func() (string, bool) {
+		await(t, longest, func() (string, bool) {
 			got := offspring(notes)
 			n := 0
 			for _, p := range got {
@@ -77,7 +77,7 @@ func TestPrograms(t *testing.T) {
 		}
 		run.stop()
 
-		await(t, 20*time.Second, func() (string, bool) {
+		await(t, longest, func() (string, bool) {
 			got := offspring(notes)
 			return fmt.Sprintf("got %q alive after the stop, want nothing", got), len(got) == 0
 		})

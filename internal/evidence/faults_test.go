@@ -56,7 +56,7 @@ func (w *world) refuses(code int, words ...string) {
 	w.Helper()
 	before := hashes(w.T, w.data(""))
 	p := w.start()
-	want(w.T, "exit code", p.exit(20*time.Second), code)
+	want(w.T, "exit code", p.exit(longest), code)
 	for _, word := range words {
 		if !strings.Contains(p.said(), word) {
 			w.Errorf("got\n%s\nwant it to say %q", p.tail(), word)
@@ -71,7 +71,7 @@ func lived(t *testing.T, parent string) *world {
 	w := newWorld(t, parent, 3)
 	w.say(20)
 	p := w.start()
-	w.arrived(20 * time.Second)
+	w.arrived(longest)
 	p.stop()
 	return w
 }
@@ -150,7 +150,7 @@ func TestRemovedWhileRunning(t *testing.T) {
 				w.say(5)
 				pause(t, 10*time.Millisecond)
 			}
-			code := p.exit(30 * time.Second)
+			code := p.exit(longest)
 			want(t, "exit code", code, fault.ExitFailed)
 			if text := w.database() + " was removed or replaced while it was open"; !strings.Contains(p.said(), text) || !strings.Contains(p.said(), "put the file back") {
 				t.Errorf("got\n%s\nwant it to say %q and what to do", p.tail(), text)
@@ -168,7 +168,7 @@ func TestRemovedWhileRunning(t *testing.T) {
 			acked := w.acked()
 			w.kept()
 			p = w.start()
-			w.arrived(30 * time.Second)
+			w.arrived(longest)
 			p.stop()
 			w.judge()
 			t.Logf("%d of %d events acknowledged when it was moved, all of them in the file that was moved back", acked, w.pushed)
@@ -232,7 +232,7 @@ func TestForeignLock(t *testing.T) {
 		release()
 		w.say(5)
 		p := w.start()
-		w.arrived(20 * time.Second)
+		w.arrived(longest)
 		p.stop()
 		w.judge()
 	})
@@ -242,7 +242,7 @@ func TestForeignLock(t *testing.T) {
 		p := w.start()
 		w.connected()
 		w.say(10)
-		w.arrived(20 * time.Second)
+		w.arrived(longest)
 		release := w.lock()
 		w.say(10)
 		pause(t, 12*time.Second)

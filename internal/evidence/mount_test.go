@@ -5,7 +5,6 @@ package evidence_test
 import (
 	"syscall"
 	"testing"
-	"time"
 
 	"leasehold/internal/fault"
 )
@@ -20,7 +19,7 @@ func TestReadOnlyMount(t *testing.T) {
 			must(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT, ""))
 			w.say(5)
 			p := w.start()
-			w.arrived(20 * time.Second)
+			w.arrived(longest)
 			p.stop()
 			w.judge()
 		})

@@ -111,7 +111,7 @@ func (p *process) tail() string {
 // saying waits until the process has said all of the words.
 func (p *process) saying(words ...string) {
 	p.t.Helper()
-	await(p.t, 20*time.Second, func() (string, bool) {
+	await(p.t, longest, func() (string, bool) {
 		said := p.said()
 		for _, w := range words {
 			if !strings.Contains(said, w) {

@@ -51,7 +51,7 @@ func dial(t *testing.T, address string) net.Conn {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within ten seconds", what)
 		}
