@@ -38,6 +38,7 @@ const (
 // dialect is what is SQLite's own of the statements for people.
 func dialect(path string) *record.Dialect {
 	return &record.Dialect{
+		Keep:     true,
 		Backlogs: sqlBacklogs, CountPending: sqlCountPending, CountDead: sqlCountDead, CountMessages: sqlCountMessages, Journeys: sqlJourneys, Payloads: sqlPayloads,
 		MoveMessages: sqlMoveMessages, CountWaiting: sqlCountWaiting, EndWaiting: sqlEndWaiting,
 		Seqs:   func(seqs []int64) (any, error) { return list(seqs) },

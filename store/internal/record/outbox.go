@@ -31,7 +31,7 @@ func (r *Reads) Pending(ctx context.Context, lease string, afterSeq int64, after
 			items, err = nil, fmt.Errorf("list what waits for %s: %w", lease, r.kind(err))
 		}
 	}()
-	rows, err := r.db.QueryContext(ctx, sqlPending, lease, afterSeq, afterTarget, limit)
+	rows, err := r.often(ctx, sqlPending, lease, afterSeq, afterTarget, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (r *Reads) Payloads(ctx context.Context, seqs []int64) (events []delivery.E
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	rows, err := r.db.QueryContext(ctx, r.d.Payloads, list)
+	rows, err := r.often(ctx, r.d.Payloads, list)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", r.kind(err))
 	}

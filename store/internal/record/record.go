@@ -9,7 +9,9 @@ package record
 
 import (
 	"context"
+	"database/sql"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -30,6 +32,8 @@ type Dialect struct {
 	// list, made by Seqs, is the only parameter.
 	Journeys, Payloads string
 	Seqs               func([]int64) (any, error)
+	// Keep: its driver reads and plans a statement each time unless it is prepared.
+	Keep bool
 	// Events writes the statement for a query whose limit is set, from EventColumns.
 	Events func(admin.EventQuery) (string, []any)
 	// Replayable writes the statement for the deliveries that a query looks at: the
@@ -56,11 +60,32 @@ type Reads struct {
 	db   *sqlx.DB
 	kind func(error) error
 	d    *Dialect
+
+	kept sync.Map // *sql.Stmt by its text, as long as the database is open
 }
 
 // Over reads db. kind gives an error of it its fault.Kind.
 func Over(db *sqlx.DB, kind func(error) error, d *Dialect) *Reads {
 	return &Reads{db: db, kind: kind, d: d}
+}
+
+// often asks what delivery asks all day. A database that does not keep statements by
+// itself would read and plan each anew, which takes as long as ten rows of the answer.
+func (r *Reads) often(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if !r.d.Keep {
+		return r.db.QueryContext(ctx, query, args...)
+	}
+	kept, ok := r.kept.Load(query)
+	if !ok {
+		made, err := r.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // it ends with the database
+		if err != nil {
+			return nil, err
+		}
+		if kept, ok = r.kept.LoadOrStore(query, made); ok {
+			_ = made.Close() // somebody was faster
+		}
+	}
+	return kept.(*sql.Stmt).QueryContext(ctx, args...)
 }
 
 const (
