@@ -134,6 +134,13 @@ func (p *program) taken() (n int) {
 	return n
 }
 
+// asked counts its requests.
+func (p *program) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.requests
+}
+
 // lanes returns the events of each conversation in the order in which they came.
 func (p *program) lanes() map[string][]string {
 	p.mu.Lock()

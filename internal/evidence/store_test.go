@@ -22,8 +22,10 @@ type row struct {
 // code. An event that is there twice fails the test.
 func rows(t testing.TB, path string) map[string]row {
 	t.Helper()
-	return rowsAt(t, "sqlite", "file:"+path+"?_query_only=1&_busy_timeout=5000")
+	return rowsAt(t, "sqlite", fileURL(path))
 }
+
+func fileURL(path string) string { return "file:" + path + "?_query_only=1&_busy_timeout=5000" }
 
 // rowsAt is rows of a database by its driver and URL.
 func rowsAt(t testing.TB, driver, url string) map[string]row {

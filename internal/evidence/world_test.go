@@ -23,6 +23,7 @@ type world struct {
 	bots     []string
 	steps    *steps
 	pushed   int
+	url      string // of the Postgres that it is on; "" = its own file
 }
 
 // ghost is how long after a kill the kernel may take to close the sockets of the
@@ -145,7 +146,11 @@ func (w *world) arrived(patience time.Duration) {
 // kept checks that all that was acknowledged is stored, once.
 func (w *world) kept() map[string]row {
 	w.Helper()
-	stored := rows(w.T, w.database())
+	driver, url := "pgx", w.url
+	if url == "" {
+		driver, url = "sqlite", fileURL(w.database())
+	}
+	stored := rowsAt(w.T, driver, url)
 	for _, bot := range w.bots {
 		allStored(w.T, bot, w.platform.Acked(bot), stored)
 	}
