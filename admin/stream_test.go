@@ -30,9 +30,11 @@ type pulling struct {
 func (p pulling) Pull(ctx context.Context, name string, most int) ([]delivery.Leased, error) {
 	return p.d.Pull(ctx, name, most)
 }
+
 func (p pulling) Stream(name string, o delivery.StreamOptions) (*delivery.Stream, error) {
 	return p.d.Stream(name, o)
 }
+
 func (p pulling) Acknowledge(name string, leases []string) ([]string, error) {
 	return p.d.Acknowledge(name, leases)
 }

@@ -78,6 +78,9 @@ func NextStep(s Status, id, kind string) string {
 	case state == engine.Blocked && s.Reason == "auth":
 		return "replace its credential, then run leasehold reload; the same one is tried within 6h"
 	case state == engine.Blocked && s.Reason == "config", state == engine.Backoff && s.Reason == "build":
+		if step := missingSecret(s.Detail); step != "" {
+			return step
+		}
 		return "correct its config; leasehold check names what is wrong with the file's"
 	case state == engine.Blocked:
 		return "correct what it says; see leasehold installations show " + id
@@ -91,4 +94,16 @@ func NextStep(s Status, id, kind string) string {
 		return "start it with leasehold run"
 	}
 	return ""
+}
+
+// missingSecret is what to run for a secret that the store lacks, where that is what
+// the words of a fault say; "" = it is not.
+func missingSecret(detail string) string {
+	const set = "leasehold secrets set "
+	_, name, ok := strings.Cut(detail, "is not set; run "+set)
+	names := strings.Fields(name)
+	if !ok || len(names) == 0 {
+		return ""
+	}
+	return "run " + set + names[0] + "; what refers to it connects with it at once"
 }

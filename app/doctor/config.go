@@ -47,7 +47,11 @@ func checkSecrets(x *Patient) (all []Finding) {
 			next = "put the secret there, readable by leasehold's user alone, or correct the reference"
 		}
 		f := Finding{"secrets", Fail, fmt.Sprintf("%s: %s: %s", u.Pos, u.Key, what), strings.TrimPrefix(next, "run ")}
-		if u.Kind != "file" {
+		switch u.Kind {
+		case "file":
+		case "secret": // the store has it for both; what needs it waits for it
+			f.Level, f.NextStep = Warn, next
+		default:
 			f.Level, f.NextStep = Warn, next+" (the service may have it although this shell does not)"
 		}
 		all = append(all, f)

@@ -108,7 +108,7 @@ func (h *Herald) Link(was, now engine.LinkStatus) {
 func (h *Herald) unwell(d decline, now engine.LinkStatus, since time.Time) {
 	id := now.Installation
 	kind, _ := h.About(id)
-	step := admin.NextStep(admin.Status{State: string(d.to), Reason: now.Reason}, id, kind)
+	step := admin.NextStep(admin.Status{State: string(d.to), Reason: now.Reason, Detail: now.Detail}, id, kind)
 	h.say("system.link", id, "", time.Now(), linkNews{
 		From: string(d.from), To: string(d.to), Reason: now.Reason, Detail: now.Detail, Since: instant{since},
 		Attempts: now.Attempts, NextAttempt: instant{now.NextAttempt}, NextStep: step,
