@@ -55,6 +55,8 @@ func TestMain(m *testing.M) {
 //	knows FILE                from now on it takes only what the key in FILE has signed
 //	hidden FILE PATH…         no file under the paths holds the secret that is in FILE; ! hidden: some do
 //	certify CERT KEY          make a certificate for the loopback, which is its own authority
+//	says FOLDER ARG…          keep what leasehold says, for people and with --json, in a file there
+//	answers SOCKET FOLDER     keep what the API answers to everything that can be asked, in files there
 //	port                      $PORT is where the program that runs listens
 //	retire FILE ARG…          retire the signing key whose id is in FILE
 //	signed BOT N              push events until one arrives with N signatures
@@ -90,7 +92,7 @@ func params() testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "until": cmdUntil, "running": cmdRunning, "rest": cmdRest, "signal": cmdSignal, "platform": cmdPlatform, "push": cmdPush, "press": cmdPress, "answered": cmdAnswered, "cut": cmdCut, "acked": cmdAcked,
 			"envsubst": cmdEnvsubst, "gone": cmdGone, "let": cmdLet,
-			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "certify": cmdCertify, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds, "listens": cmdListens, "heard": cmdHeard,
+			"program": cmdProgram, "answer": cmdAnswer, "took": cmdTook, "knows": cmdKnows, "refused": cmdRefused, "signed": cmdSigned, "hidden": cmdHidden, "port": cmdPort, "certify": cmdCertify, "says": cmdSays, "answers": cmdAnswers, "retire": cmdRetire, "pinged": cmdPinged, "replays": cmdReplays, "sql": cmdSQL, "finds": cmdFinds, "holds": cmdHolds, "listens": cmdListens, "heard": cmdHeard,
 		},
 		RequireExplicitExec: true, RequireUniqueNames: true,
 	}

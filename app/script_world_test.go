@@ -119,6 +119,9 @@ func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(p.status)
+	if p.status >= 300 {
+		_, _ = io.WriteString(w, r.Header.Get("Authorization")) // as programs do that say what they got
+	}
 }
 
 func cmdProgram(ts *testscript.TestScript, _ bool, args []string) {
