@@ -24,7 +24,8 @@ const (
 	perLife = 200
 	killed  = 20 // bots
 	// backWithin is what the first connection takes, in most lives, after the process
-	// was executed; "make bench" says what it takes on a machine that has the time.
+	// was executed. "make soak" wants it, which has the machine for itself; "make bench"
+	// says what it takes on one that has the time.
 	backWithin = time.Second
 	// racedBackWithin is that for a program with the race detector in it, which
 	// makes SQLite ten times slower, and for any life on a loaded machine.
@@ -37,7 +38,9 @@ func TestKilled(t *testing.T) {
 		if raced {
 			kills = racedKills
 		}
+		soaked := false
 		if text := os.Getenv(killsEnv); text != "" {
+			soaked = true
 			n, err := strconv.Atoi(text)
 			must(t, err)
 			kills = n
@@ -53,9 +56,9 @@ func TestKilled(t *testing.T) {
 			w.program.failed[event] = true
 			return http.StatusInternalServerError
 		}
-		bound := backWithin
-		if raced {
-			bound = racedBackWithin
+		bound := racedBackWithin
+		if soaked && !raced {
+			bound = backWithin
 		}
 		began := time.Now()
 		var back []time.Duration
@@ -86,7 +89,7 @@ func TestKilled(t *testing.T) {
 		if d := back[len(back)/2]; d >= bound {
 			t.Errorf("first connection after the start: got a median of %v, want less than %v", d, bound)
 		}
-		if len(back) < kills/3 && !raced {
+		if soaked && len(back) < kills/3 && !raced {
 			t.Errorf("got a connection in %d of %d lives, want one in most", len(back), kills+1)
 		}
 		t.Logf("%d events over %d installations, %d kills (%d before the first connection) in %v, the rest delivered in %v",
