@@ -155,6 +155,10 @@ func (c *cluster) exclusive() {
 		n.stood(c.T)
 		byName[token(n.name)] = n
 	}
+	silentWithin, measured := awakeAtMost, os.Getenv(clusterEnv) != "" // a machine with other things to do may be slow, the platform on it, too
+	if measured {
+		silentWithin = awakeWithin
+	}
 	var awake []time.Duration
 	overlaps, spoke := 0, 0
 	var waited time.Duration
@@ -185,8 +189,8 @@ func (c *cluster) exclusive() {
 				}
 				if old.Heard.After(later.Opened) {
 					spoke++
-					if d := old.Heard.Sub(stood.to); d > awakeWithin {
-						c.Errorf("%s: %s spoke %v after it woke up, beside its successor; want it silent after %v", bot, old.Token, d, awakeWithin)
+					if d := old.Heard.Sub(stood.to); d > silentWithin {
+						c.Errorf("%s: %s spoke %v after it woke up, beside its successor; want it silent after %v", bot, old.Token, d, silentWithin)
 					}
 				}
 			}
@@ -196,7 +200,7 @@ func (c *cluster) exclusive() {
 	if len(awake) > 0 {
 		median, longest := awake[len(awake)/2], awake[len(awake)-1]
 		c.Logf("%d connections of processes that stood still beside their successors; open after the wake-up: median %v, longest %v; %d of them spoke then", overlaps, median, longest, spoke)
-		if median > awakeWithin && os.Getenv(clusterEnv) != "" { // a machine with other things to do may be slow
+		if measured && median > awakeWithin {
 			c.Errorf("got a median of %v from the wake-up of a process to the end of its connections, want less than %v", median, awakeWithin)
 		}
 	}
