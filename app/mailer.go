@@ -17,10 +17,11 @@ import (
 const messagePoll = 5 * time.Second
 
 // mailer makes what sends messages.
-func mailer(ctx context.Context, s store.Store, types *channel.Types, log *slog.Logger) *outbound.Mailer {
+func mailer(ctx context.Context, s store.Store, types *channel.Types, f *followUps, log *slog.Logger) *outbound.Mailer {
 	o := outbound.Options{
 		Log: log, Changed: s.WatchMessages(ctx),
 		Idempotent: func(ctx context.Context, installation string) bool { return repeats(ctx, s, types, installation) },
+		FollowUp:   f.open,
 	}
 	if !s.Sole() {
 		o.Poll = messagePoll

@@ -30,6 +30,7 @@ type node struct {
 	store          store.Store
 	dispatcher     *delivery.Dispatcher
 	mailer         *outbound.Mailer
+	followUps      *followUps
 	router         *router
 	reloader       *reloader
 	chores         []*chore

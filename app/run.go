@@ -172,7 +172,8 @@ func (p *program) node(ctx context.Context, c *config.Config, log *slog.Logger) 
 	n.gone = newGone(n.store, log)
 
 	routes := &routes{store: n.store, changed: n.store.Watch(ctx), log: log}
-	n.mailer = mailer(ctx, n.store, types, log)
+	n.followUps = &followUps{vault: v, log: log}
+	n.mailer = mailer(ctx, n.store, types, n.followUps, log)
 	n.pace.Most, n.loops = c.Delivery.LoopLimit, herald.Breaker(c, n.herald, log)
 	if n.dispatcher, err = p.dispatcher(c, n, types, routes, resolve, log); err != nil {
 		return err

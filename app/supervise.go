@@ -124,6 +124,7 @@ func (p *program) supervisor(c *config.Config, n *node, self *identity.Identity,
 	v, err := engine.New(counted, types, &grantee{n.router, n.mailer}, engine.Options{
 		Instance: self.Instance, Previous: self.Previous, Host: host, Name: c.Node.Name, Version: buildVersion().Version, Weight: c.Node.Weight,
 		Timing:       timingOf(c),
+		Seal:         n.followUps.seal,
 		Connect:      engine.Connect{PerTypeRate: c.Connect.PerTypeRate, InFlight: c.Connect.InFlight, Proxy: proxy, RootCAs: authorities},
 		DrainTimeout: c.Node.DrainTimeout.Std(), Log: log, Observer: n.meter,
 		OnSession: func(id string) error { return self.SetSession(id, buildVersion().Version) },

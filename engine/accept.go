@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,7 @@ func (t *term) Accept(ctx context.Context, b channel.Batch) error {
 	if err := t.gate.pass(); err != nil {
 		return fmt.Errorf("%w: %w", channel.ErrFenced, err)
 	}
-	heard, tooLarge, err := t.prepare(b.Events)
+	heard, tooLarge, err := t.prepare(ctx, b.Events)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (t *term) Accept(ctx context.Context, b channel.Batch) error {
 
 // prepare encodes events and says who shall have them. What is too large is
 // left out, counted and told.
-func (t *term) prepare(events []channel.Event) ([]Heard, error, error) {
+func (t *term) prepare(ctx context.Context, events []channel.Event) ([]Heard, error, error) {
 	heard := make([]Heard, 0, len(events))
 	var tooLarge error
 	for i := range events {
@@ -65,9 +66,22 @@ func (t *term) prepare(events []channel.Event) ([]Heard, error, error) {
 			tooLarge = fmt.Errorf("%w: %s has %d bytes, the limit is %d", channel.ErrTooLarge, e.ID, len(body), t.s.o.EventLimit)
 			continue
 		}
-		heard = append(heard, Heard{Event: *e, Body: body, Targets: t.s.holder.Targets(t.t, e)})
+		h := Heard{Event: *e, Body: body, Targets: t.s.holder.Targets(t.t, e)}
+		h.FollowUp, h.FollowUpUntil = t.followUp(ctx, e)
+		heard = append(heard, h)
 	}
 	return heard, tooLarge, nil
+}
+
+// followUp seals where answers to e go for a while; nil: there is no such address, it is
+// over, or it cannot be sealed.
+func (t *term) followUp(ctx context.Context, e *channel.Event) ([]byte, time.Time) {
+	address, now := e.FollowUp.Address.Reveal(), t.s.o.Clock.Wall()
+	until := e.FollowUp.Until(now)
+	if address == "" || t.s.o.Seal == nil || !until.After(now) {
+		return nil, time.Time{}
+	}
+	return t.s.o.Seal(ctx, cmp.Or(e.Installation, t.row.ID), e.ID, address), until
 }
 
 // encode writes an event as JSON, its characters unescaped.

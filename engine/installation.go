@@ -102,6 +102,11 @@ type Heard struct {
 	Event   channel.Event
 	Body    []byte   // the event as JSON, made once
 	Targets []string // a delivery is stored for each
+
+	// FollowUp is the event's follow-up address, sealed, kept until FollowUpUntil; nil =
+	// it has none.
+	FollowUp      []byte
+	FollowUpUntil time.Time
 }
 
 // AcceptRequest is one batch of one term. Cursor nil leaves the stored one

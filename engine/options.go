@@ -32,6 +32,12 @@ type Options struct {
 	// them fit into memory at once.
 	EventLimit int
 
+	// Seal encrypts the follow-up address of an event of an installation for the store
+	// to keep. nil, the func or its answer: it cannot be, and is dropped, which Seal
+	// itself tells; the event is kept in any case. It is called before an event is
+	// stored, which waits for it.
+	Seal func(ctx context.Context, installation, event, address string) []byte
+
 	Clock Clock        // default SystemClock
 	Log   *slog.Logger // default: discard
 	Rand  *rand.Rand   // default: seeded by the system

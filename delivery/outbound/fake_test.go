@@ -45,6 +45,8 @@ type fakeRow struct {
 	due, until time.Time
 	words      string
 	receipt    string
+	event      string
+	sealed     []byte
 }
 
 func newBox() *fakeBox {
@@ -136,13 +138,13 @@ func (f *fakeBox) holds(t channel.Term) bool {
 	return now.Owner == t.Owner && now.Epoch == t.Epoch
 }
 
-func (f *fakeBox) BeginSending(_ context.Context, t channel.Term, seq int64) (channel.Message, error) {
+func (f *fakeBox) BeginSending(_ context.Context, t channel.Term, seq int64) (TakenUp, error) {
 	time.Sleep(f.lag)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	mode := f.mode("begin")
 	if mode == fails {
-		return channel.Message{}, errFake
+		return TakenUp{}, errFake
 	}
 	r, err := f.rows[seq-1], error(nil)
 	switch {
@@ -159,9 +161,9 @@ func (f *fakeBox) BeginSending(_ context.Context, t channel.Term, seq int64) (ch
 		r.state, r.epoch = Sending, t.Epoch
 	}
 	if mode == persisted {
-		return channel.Message{}, errFake
+		return TakenUp{}, errFake
 	}
-	return r.Message.Message, err
+	return TakenUp{Message: r.Message.Message, Event: r.event, Sealed: r.sealed}, err
 }
 
 func (f *fakeBox) EndSending(_ context.Context, e End) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"leasehold/channel"
+	"leasehold/internal/jsonframe"
 	"leasehold/internal/loop"
 )
 
@@ -56,15 +57,42 @@ func (j *journey) send(calls, writes context.Context) {
 		j.end(writes, End{State: Queued})
 		return
 	}
+	out := j.addressed(calls, m)
 	limited, cancel := context.WithTimeout(calls, sendTimeout)
-	receipt, err := j.sender.Send(limited, m)
+	receipt, err := j.sender.Send(limited, out)
 	cancel()
-	j.end(writes, j.outcome(calls, receipt, err))
+	j.end(writes, hide(j.outcome(calls, receipt, err), out.FollowUp))
+}
+
+// addressed is the message as it is sent: to the follow-up address of its event, if
+// there is one.
+func (j *journey) addressed(ctx context.Context, m TakenUp) channel.Message {
+	if len(m.Sealed) == 0 || j.m.opts.FollowUp == nil {
+		return m.Message
+	}
+	address, err := j.m.opts.FollowUp(ctx, m.Installation, m.Event, m.Sealed)
+	if err != nil {
+		j.m.log.LogAttrs(ctx, slog.LevelWarn, "follow-up address not opened", slog.String("message", m.ID), slog.String("installation", m.Installation), slog.Any("error", err))
+		return m.Message
+	}
+	m.Message.FollowUp = address
+	return m.Message
+}
+
+// hide takes a follow-up address out of what the platform said of the message.
+func hide(e End, followUp channel.Secret) End {
+	address := followUp.Reveal()
+	if address == "" {
+		return e
+	}
+	e.Error = strings.ReplaceAll(e.Error, address, followUp.String())
+	e.Receipt = jsonframe.WithoutText(e.Receipt, address)
+	return e
 }
 
 // begin takes the message up. As long as the store does not answer it asks again:
 // nothing is sent that is not noted.
-func (j *journey) begin(ctx context.Context) (m channel.Message, err error) {
+func (j *journey) begin(ctx context.Context) (m TakenUp, err error) {
 	for fails := 0; ; {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		m, err = j.m.box.BeginSending(limited, j.h.term, j.item.Seq)

@@ -52,8 +52,8 @@ func (m *mortal) Outgoing(ctx context.Context, lease string, after int64, limit 
 	return through(m, func() ([]Item, error) { return m.box.Outgoing(ctx, lease, after, limit) })
 }
 
-func (m *mortal) BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error) {
-	return through(m, func() (channel.Message, error) { return m.box.BeginSending(ctx, t, seq) })
+func (m *mortal) BeginSending(ctx context.Context, t channel.Term, seq int64) (TakenUp, error) {
+	return through(m, func() (TakenUp, error) { return m.box.BeginSending(ctx, t, seq) })
 }
 
 func (m *mortal) EndSending(ctx context.Context, e End) error {

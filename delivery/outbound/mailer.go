@@ -31,7 +31,10 @@ type Options struct {
 	// messages with one id. It is asked only when it is not known what became of a
 	// message. nil = none does.
 	Idempotent func(ctx context.Context, installation string) bool
-	Random     func() float64 // in [0, 1), for jitter; nil = math/rand
+	// FollowUp opens the follow-up address that came with an event of an installation. An
+	// error is told, and the message goes the ordinary way. nil = none can be opened.
+	FollowUp func(ctx context.Context, installation, event string, sealed []byte) (channel.Secret, error)
+	Random   func() float64 // in [0, 1), for jitter; nil = math/rand
 }
 
 // Mailer sends the messages of the leases that this node holds. Its methods are safe

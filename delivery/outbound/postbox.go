@@ -24,6 +24,16 @@ type Item struct {
 	Left         time.Duration // until it expires; 0 = it has
 }
 
+// TakenUp is a message that is about to be sent. While the event that it answers has a
+// follow-up address that is good, and the message is for that event's conversation, it
+// comes along as it was sealed.
+type TakenUp struct {
+	channel.Message
+
+	Event  string // the platform's id of that event
+	Sealed []byte // nil = there is none
+}
+
 // End is what became of a message that was taken up. It is fenced by the term's
 // owner and epoch, not by its run.
 type End struct {
@@ -50,7 +60,7 @@ type Postbox interface {
 	// BeginSending notes that a queued message is about to be sent, and returns it.
 	// It may be called again by the same term. ErrFenced, ErrSettled; ErrExpired: the
 	// message's time is over by the store's clock, which was written instead.
-	BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error)
+	BeginSending(ctx context.Context, t channel.Term, seq int64) (TakenUp, error)
 	// EndSending writes what became of a message that is Sending, whoever began; to
 	// Expired, of one that is Queued. One that was in doubt once is Unknown instead of
 	// Expired, whoever lets it expire. ErrFenced, ErrSettled.

@@ -101,8 +101,8 @@ func (m *mortal) Outgoing(ctx context.Context, lease string, after int64, limit 
 	return through(m, func() ([]outbound.Item, error) { return m.Store.Outgoing(ctx, lease, after, limit) })
 }
 
-func (m *mortal) BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error) {
-	return through(m, func() (channel.Message, error) { return m.Store.BeginSending(ctx, t, seq) })
+func (m *mortal) BeginSending(ctx context.Context, t channel.Term, seq int64) (outbound.TakenUp, error) {
+	return through(m, func() (outbound.TakenUp, error) { return m.Store.BeginSending(ctx, t, seq) })
 }
 
 func (m *mortal) EndSending(ctx context.Context, e outbound.End) error {

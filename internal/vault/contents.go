@@ -27,6 +27,14 @@ type SigningKey struct {
 	Sealed    []byte    `json:"-"`
 }
 
+// FollowUpKey seals follow-up addresses. There are two at most: the newest seals, and
+// the one before it opens what it has sealed.
+type FollowUpKey struct {
+	ID        string
+	CreatedAt time.Time
+	Sealed    []byte
+}
+
 // Master names the master key that everything is sealed with, and proves it.
 type Master struct {
 	ID    string // "" = nothing is sealed
@@ -39,10 +47,14 @@ type Contents struct {
 	Master      Master
 	Secrets     []Secret     // by name
 	SigningKeys []SigningKey // by id
+
+	FollowUpKeys []FollowUpKey // by id
 }
 
 func (s Secret) owner() seal.Owner     { return seal.Owner{Kind: "secret", Name: s.Name} }
 func (k SigningKey) owner() seal.Owner { return seal.Owner{Kind: "signing key", Name: k.ID} }
+
+func (k FollowUpKey) owner() seal.Owner { return seal.Owner{Kind: "follow-up key", Name: k.ID} }
 
 // proofOwner is what a Master's proof was sealed as.
 var proofOwner = seal.Owner{Kind: "master key", Name: "proof"}
@@ -54,6 +66,8 @@ const (
 	RowMaster     = 0
 	RowSecret     = 1
 	RowSigningKey = 2
+
+	RowFollowUpKey = 3
 )
 
 // Row is a line of the contents as a database has it: times are milliseconds since
@@ -78,6 +92,8 @@ func Collect(rows []Row) Contents {
 			c.Secrets = append(c.Secrets, Secret{Name: r.Name, UpdatedAt: timeOf(r.At), Sealed: r.Sealed})
 		case RowSigningKey:
 			c.SigningKeys = append(c.SigningKeys, SigningKey{ID: r.Name, Target: r.Target, CreatedAt: timeOf(r.At), RetiredAt: timeOf(r.Ended), Sealed: r.Sealed})
+		case RowFollowUpKey:
+			c.FollowUpKeys = append(c.FollowUpKeys, FollowUpKey{ID: r.Name, CreatedAt: timeOf(r.At), Sealed: r.Sealed})
 		}
 	}
 	return c
@@ -96,8 +112,15 @@ func (c Contents) Rows() []Row {
 		}
 		rows = append(rows, r)
 	}
+	for _, k := range c.FollowUpKeys {
+		rows = append(rows, Row{Kind: RowFollowUpKey, Name: k.ID, Sealed: k.Sealed, At: k.CreatedAt.UnixMilli()})
+	}
 	return rows
 }
+
+// needsMaster reports whether people would miss what the master key has sealed. What
+// follow-up keys have sealed is of use for minutes, and nobody waits for it.
+func (c Contents) needsMaster() bool { return len(c.Secrets)+len(c.SigningKeys) > 0 }
 
 // Difference is what it takes to make old contents new ones: the rows to write, with
 // the next version in the master key's, and those to delete. Nothing: both are alike.

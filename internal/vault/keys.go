@@ -91,13 +91,13 @@ func (v *Vault) RotateMaster(ctx context.Context) (Rotated, error) {
 	if err != nil {
 		return done, err
 	}
-	err = v.change(ctx, func(_ time.Time, c *Contents) error {
+	err = v.change(ctx, func(now time.Time, c *Contents) error {
 		old, err := v.needed(c.Master)
 		if err != nil {
 			return err
 		}
 		done = Rotated{From: old.ID(), To: next.ID(), Secrets: len(c.Secrets), Keys: len(c.SigningKeys), Own: v.o.Own != ""}
-		return reseal(c, old, next)
+		return reseal(c, now, old, next)
 	})
 	if err != nil {
 		return done, err
@@ -114,7 +114,7 @@ func (v *Vault) successor(ctx context.Context) (seal.Key, error) {
 	if err != nil {
 		return seal.Key{}, err
 	}
-	if c.Master.ID == "" {
+	if v.unneeded(c) {
 		return seal.Key{}, fault.Wrap(fault.Conflict, errNothingSealed)
 	}
 	old, err := v.needed(c.Master)
@@ -137,7 +137,7 @@ func (v *Vault) successor(ctx context.Context) (seal.Key, error) {
 }
 
 // reseal seals all of c with next. The contents keep their times.
-func reseal(c *Contents, old, next seal.Key) error {
+func reseal(c *Contents, now time.Time, old, next seal.Key) error {
 	for i, s := range c.Secrets {
 		value, err := old.Open(s.owner(), s.Sealed)
 		if err != nil {
@@ -152,6 +152,7 @@ func reseal(c *Contents, old, next seal.Key) error {
 		}
 		c.SigningKeys[i].Sealed = next.Seal(k.owner(), value)
 	}
+	c.FollowUpKeys = resealFollowUpKeys(c.FollowUpKeys, now, old, next)
 	c.Master = masterOf(next)
 	return nil
 }
@@ -179,14 +180,14 @@ func (v *Vault) Tidy() error {
 	return v.o.Own.Write(seal.Ring{key})
 }
 
-// MasterKey is the key in use, for whoever packs it up. fault.Conflict: nothing is
-// sealed, so there is none.
+// MasterKey is the key in use, for whoever packs it up. fault.Conflict: nothing that
+// anybody would miss is sealed, so none is needed.
 func (v *Vault) MasterKey(ctx context.Context) (seal.Key, error) {
 	c, err := v.o.Store.Vault(ctx)
 	if err != nil {
 		return seal.Key{}, err
 	}
-	if c.Master.ID == "" {
+	if !c.needsMaster() {
 		return seal.Key{}, fault.Wrap(fault.Conflict, errNothingSealed)
 	}
 	return v.needed(c.Master)

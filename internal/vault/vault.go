@@ -58,6 +58,8 @@ type Vault struct {
 	o    Options
 	mu   sync.Mutex // one refresh or change at a time
 	open atomic.Pointer[opened]
+
+	unmade followUpFault // why there is no key for follow-up addresses
 }
 
 // opened is a snapshot: what was in the store, and the values. It is fixed.
@@ -65,6 +67,7 @@ type opened struct {
 	contents Contents
 	secrets  map[string]string
 	keys     map[string][]string // by target, in the order in which they were made
+	followUp seal.Ring           // the newest first, which seals; none: there is none, or its master key is lost
 }
 
 // New makes a Vault that knows nothing before its first Refresh.
@@ -139,9 +142,13 @@ func (v *Vault) unseal(c Contents) (*opened, error) {
 		return next, nil
 	}
 	key, err := v.needed(c.Master)
-	if err != nil {
+	switch {
+	case err != nil && !c.needsMaster():
+		return next, nil //nolint:nilerr // another one is made when it is needed
+	case err != nil:
 		return nil, err
 	}
+	next.followUp = v.openFollowUpKeys(c, key)
 	for _, s := range c.Secrets {
 		value, err := key.Open(s.owner(), s.Sealed)
 		if err != nil {
@@ -198,6 +205,15 @@ func (v *Vault) needed(m Master) (seal.Key, error) {
 	return key, nil
 }
 
+// unneeded reports whether no master key is in use, or one is lost that nobody misses.
+func (v *Vault) unneeded(c Contents) bool {
+	if c.Master.ID == "" || c.needsMaster() {
+		return c.Master.ID == ""
+	}
+	_, err := v.needed(c.Master)
+	return err != nil
+}
+
 func (v *Vault) missing(id string, r seal.Ring) error {
 	holds := "there is none in " + v.o.Where
 	if len(r) > 0 {
@@ -210,9 +226,10 @@ func (v *Vault) missing(id string, r seal.Ring) error {
 // first at hand. Where this program keeps them it makes one, which is on the disk
 // before anything is sealed with it.
 func (v *Vault) sealing(c *Contents) (seal.Key, error) {
-	if c.Master.ID != "" {
+	if !v.unneeded(*c) {
 		return v.needed(c.Master)
 	}
+	c.Master, c.FollowUpKeys = Master{}, nil
 	r, err := v.ring()
 	if err != nil {
 		return seal.Key{}, err
@@ -240,8 +257,8 @@ func (v *Vault) change(ctx context.Context, f func(now time.Time, c *Contents) e
 		if err := f(now, c); err != nil {
 			return err
 		}
-		if len(c.Secrets)+len(c.SigningKeys) == 0 {
-			c.Master = Master{} // nothing needs a key any more, so none can be missed
+		if len(c.FollowUpKeys) == 0 && !c.needsMaster() || v.unneeded(*c) {
+			c.Master, c.FollowUpKeys = Master{}, nil // nothing needs a key any more, so none can be missed
 		}
 		return nil
 	})

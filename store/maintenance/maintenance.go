@@ -54,13 +54,14 @@ type Swept struct {
 	Installations int  // removed ones, whose backlog is delivered
 	Messages      int  // that are done
 	Notes         int  // of writes over the API, in the audit
+	FollowUps     int  // addresses for answers, past their time
 	Expired       int  // messages that nobody could send in time; they are kept
 	More          bool // the budget ended before the work
 }
 
 // Idle reports whether nothing was done.
 func (s Swept) Idle() bool {
-	return s.Events+s.Deliveries+s.Installations+s.Messages+s.Notes+s.Expired == 0
+	return s.Events+s.Deliveries+s.Installations+s.Messages+s.Notes+s.FollowUps+s.Expired == 0
 }
 
 // String says it in a few words; "" when idle.
@@ -69,7 +70,7 @@ func (s Swept) String() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{s.Events, "events"}, {s.Deliveries, "deliveries"}, {s.Installations, "installations"}, {s.Messages, "messages"}, {s.Notes, "rows of the audit"}} {
+	}{{s.Events, "events"}, {s.Deliveries, "deliveries"}, {s.Installations, "installations"}, {s.Messages, "messages"}, {s.Notes, "rows of the audit"}, {s.FollowUps, "follow-up addresses"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

@@ -51,6 +51,9 @@ SELECT d.seq, d.target, d.lease, d.epoch, d.webhook, now FROM leasehold_now() AS
  CROSS JOIN unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS d(seq, target, lease, epoch, webhook)
 ON CONFLICT (event_seq, target) DO NOTHING`
 
+	sqlFollowUps = `INSERT INTO follow_up(event_seq, expires_at, sealed)
+SELECT f.seq, f.expires, f.sealed FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS f(seq, expires, sealed)`
+
 	// Locked, so that it rides there still when its events are committed.
 	sqlRiders = `SELECT i.id, i.via FROM installation i WHERE i.id = ANY($1::text[]) ORDER BY i.id FOR SHARE OF i`
 )
@@ -249,11 +252,13 @@ func (g *acceptGroup) scan(rows pgx.Rows) error {
 }
 
 // settle tells the batches what became of them, and returns what is left to be
-// written: the deliveries of the new events. Of an event that stands in several
+// written: the deliveries of the new events, and their follow-up addresses. Of an event that stands in several
 // batches, or twice in one, the first is the new one.
 func (g *acceptGroup) settle() []step {
 	var seqs, epochs []int64
 	var targets, leases, webhooks []string
+	var followed, expiries []int64
+	var sealed [][]byte
 	for _, st := range g.streams {
 		for _, a := range g.batches[st] {
 			if !g.held[g.numbers[st]] {
@@ -270,6 +275,9 @@ func (g *acceptGroup) settle() []step {
 				}
 				delete(g.seqs, key)
 				a.result.LastSeq = max(a.result.LastSeq, seq)
+				if h.FollowUp != nil {
+					followed, expiries, sealed = append(followed, seq), append(expiries, record.Millis(h.FollowUpUntil)), append(sealed, h.FollowUp)
+				}
 				for _, target := range h.Targets {
 					seqs, epochs = append(seqs, seq), append(epochs, st.term.Epoch)
 					targets, leases = append(targets, target), append(leases, st.term.Installation)
@@ -278,8 +286,12 @@ func (g *acceptGroup) settle() []step {
 			}
 		}
 	}
-	if len(seqs) == 0 {
-		return nil
+	var steps []step
+	if len(seqs) > 0 {
+		steps = append(steps, step{sql: sqlDeliveries, args: []any{seqs, targets, leases, epochs, webhooks}})
 	}
-	return []step{{sql: sqlDeliveries, args: []any{seqs, targets, leases, epochs, webhooks}}}
+	if len(followed) > 0 {
+		steps = append(steps, step{sql: sqlFollowUps, args: []any{followed, expiries, sealed}})
+	}
+	return steps
 }

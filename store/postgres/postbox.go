@@ -23,7 +23,8 @@ const (
    AND EXISTS (SELECT 1 FROM session s WHERE s.session_id = $3) FOR SHARE OF l),
 held AS MATERIALIZED (SELECT count(*) AS n FROM f),
 `
-	// The answer is the message as it was before. One that is taken up by the same term
+	// The answer is the message as it was before, with the follow-up address of the event
+	// that it answers, while it is good, and in that event's conversation only. One that is taken up by the same term
 	// again, whose answer was lost, stays as it is. What may have been sent before does
 	// not expire: it is unknown.
 	sqlBeginSending = oneFence + `clock AS MATERIALIZED (SELECT leasehold_now() AS now),
@@ -32,8 +33,10 @@ up AS (UPDATE message u SET epoch = $2, next_attempt = 0, state = CASE WHEN m.ex
          ended_at = CASE WHEN m.expires_at <= clock.now THEN clock.now ELSE 0 END
   FROM m, clock WHERE u.seq = m.seq AND m.state = 0)
 SELECT held.n > 0, coalesce(m.state, -1), coalesce(m.epoch, 0), coalesce(m.expires_at <= clock.now, false), coalesce(m.id, ''), coalesce(m.installation_id, ''),
-       coalesce(m.op, ''), m.conversation, m.thread, m.message_id, m.body
-  FROM held CROSS JOIN clock LEFT JOIN m ON true`
+       coalesce(m.op, ''), m.conversation, m.thread, m.message_id, m.body, e.event_id, f.sealed
+  FROM held CROSS JOIN clock LEFT JOIN m ON true
+  LEFT JOIN event e ON m.event_seq <> 0 AND e.seq = m.event_seq AND e.installation_id = m.installation_id AND e.conversation = m.conversation
+  LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > clock.now`
 
 	// From is 0 for what expires and 1 for what was sent or not.
 	sqlEndSending = oneFence + `up AS (UPDATE message u SET state = CASE WHEN $6 = 4 AND u.doubt THEN 5 ELSE $6::smallint END, doubt = u.doubt OR $11, epoch = $2, attempts = u.attempts + $7, last_error = $9, receipt = $10,
@@ -78,7 +81,7 @@ func (s *Store) Outgoing(ctx context.Context, lease string, after int64, limit i
 
 // takenUp is a message as it was when it was to be taken up.
 type takenUp struct {
-	message       channel.Message
+	message       outbound.TakenUp
 	held, expired bool
 	state         outbound.State // -1 = there is none
 	epoch         int64
@@ -86,15 +89,15 @@ type takenUp struct {
 }
 
 func (m *takenUp) scan(rows pgx.Rows) error {
-	var conversation, thread, id []byte
-	err := rows.Scan(&m.held, &m.state, &m.epoch, &m.expired, &m.message.ID, &m.message.Installation, &m.message.Op, &conversation, &thread, &id, &m.body)
-	m.message.Conversation, m.message.Thread, m.message.MessageID = string(conversation), string(thread), string(id)
+	var conversation, thread, id, event []byte
+	err := rows.Scan(&m.held, &m.state, &m.epoch, &m.expired, &m.message.ID, &m.message.Installation, &m.message.Op, &conversation, &thread, &id, &m.body, &event, &m.message.Sealed)
+	m.message.Conversation, m.message.Thread, m.message.MessageID, m.message.Event = string(conversation), string(thread), string(id), string(event)
 	return err
 }
 
 // BeginSending implements outbound.Postbox.
-func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error) {
-	m, err := write(ctx, s, func(ctx context.Context) (channel.Message, error) {
+func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (outbound.TakenUp, error) {
+	m, err := write(ctx, s, func(ctx context.Context) (outbound.TakenUp, error) {
 		var m takenUp
 		err := s.atomically(ctx, s.pool, step{sql: sqlBeginSending, args: []any{t.Installation, t.Epoch, t.Owner, seq}, scan: m.scan})
 		switch {
@@ -105,7 +108,7 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ch
 		case m.state == outbound.Queued && m.expired:
 			return m.message, outbound.ErrExpired
 		case m.state == outbound.Queued, m.state == outbound.Sending && m.epoch == t.Epoch:
-			return m.message, outbound.DecodeBody(m.body, &m.message)
+			return m.message, outbound.DecodeBody(m.body, &m.message.Message)
 		default:
 			return m.message, outbound.ErrSettled
 		}

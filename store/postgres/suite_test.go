@@ -24,7 +24,7 @@ CREATE OR REPLACE FUNCTION leasehold_now() RETURNS bigint LANGUAGE sql VOLATILE 
 // emptied leaves the schema and nothing in it: a new database for every promise
 // would take most of the suite's time.
 const emptied = `TRUNCATE installation, target, session, node_drain, lease, link_status, cursor, event, delivery, message, connect_budget, task_run, probe,
-  vault, secret, signing_key, token, audit RESTART IDENTITY`
+  vault, secret, signing_key, follow_up, follow_up_key, token, audit RESTART IDENTITY`
 
 func TestStore(t *testing.T) {
 	t.Run("with prepared statements", func(t *testing.T) { suite(t, postgres.Options{}) })

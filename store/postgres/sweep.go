@@ -23,6 +23,9 @@ const (
    AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = event.seq AND d.state = 0) ORDER BY seq FOR UPDATE SKIP LOCKED)
 DELETE FROM event e USING old WHERE e.seq = old.seq`
 	sqlSweepDeliveries = `DELETE FROM delivery WHERE event_seq = ANY($1) AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = delivery.event_seq)`
+	sqlSweepFollowUps  = `DELETE FROM follow_up WHERE event_seq = ANY($1) AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = follow_up.event_seq)`
+	sqlStaleFollowUps  = `SELECT event_seq FROM follow_up WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2`
+	sqlDropFollowUps   = `DELETE FROM follow_up WHERE event_seq = ANY($1)`
 
 	removedAndDone = ` FROM installation WHERE removed
    AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.id = installation.id AND l.owner IN (SELECT session_id FROM session))
@@ -66,7 +69,7 @@ var tablesOf = []string{
 func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance.Swept, error) {
 	w := sweep.Sweeper{
 		DB: s.db, Kind: s.kind, Now: s.now,
-		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, OldNotes: sqlOldNotes, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
+		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, OldNotes: sqlOldNotes, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded, StaleFollowUps: sqlStaleFollowUps,
 		Events: s.deleteEvents,
 		Installations: func(ctx context.Context, ids []string) (int, error) {
 			return change(ctx, s, func(ctx context.Context, c *changing) (int, error) { return c.sweep(ctx, ids) })
@@ -74,7 +77,8 @@ func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance
 		Messages: func(ctx context.Context, seqs []int64) (int, error) {
 			return s.changeMessages(ctx, sqlSweepMessages, seqs)
 		},
-		Notes: s.deleteNotes,
+		Notes:     s.deleteRows(sqlSweepNotes),
+		FollowUps: s.deleteRows(sqlDropFollowUps),
 		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
 			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
 		},
@@ -89,18 +93,22 @@ func (s *Store) deleteEvents(ctx context.Context, seqs []int64) (events, deliver
 			step{sql: sqlLockDeliveries, args: []any{seqs}},
 			step{sql: sqlSweepEvents, args: []any{seqs}, n: &n[0]},
 			step{sql: sqlSweepDeliveries, args: []any{seqs}, n: &n[1]},
+			step{sql: sqlSweepFollowUps, args: []any{seqs}},
 		)
 		return n, err
 	})
 	return gone[0], gone[1], err
 }
 
-func (s *Store) deleteNotes(ctx context.Context, seqs []int64) (int, error) {
-	n, err := write(ctx, s, func(ctx context.Context) (n int64, err error) {
-		err = s.atomically(ctx, s.pool, step{sql: sqlSweepNotes, args: []any{seqs}, n: &n})
-		return n, err
-	})
-	return int(n), err
+// deleteRows runs query, whose parameter is the list of seqs.
+func (s *Store) deleteRows(query string) func(ctx context.Context, seqs []int64) (int, error) {
+	return func(ctx context.Context, seqs []int64) (int, error) {
+		n, err := write(ctx, s, func(ctx context.Context) (n int64, err error) {
+			err = s.atomically(ctx, s.pool, step{sql: query, args: []any{seqs}, n: &n})
+			return n, err
+		})
+		return int(n), err
+	}
 }
 
 // sweep deletes removed installations with what belongs to them. It returns how

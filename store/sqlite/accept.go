@@ -14,6 +14,7 @@ const (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (installation_id, event_id) DO NOTHING`
 	sqlDelivery = `INSERT INTO delivery(event_seq, target, lease_id, epoch, webhook_id, next_attempt)
 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (event_seq, target) DO NOTHING`
+	sqlFollowUp = `INSERT INTO follow_up(event_seq, expires_at, sealed) VALUES ($1, $2, $3)`
 	// A cursor that stays where it is writes nothing.
 	sqlCursor = `INSERT INTO cursor(lease_id, identity, epoch, value) VALUES ($1, $2, $3, $4)
 ON CONFLICT (lease_id, identity) DO UPDATE SET epoch = excluded.epoch, value = excluded.value
@@ -127,5 +128,8 @@ func (a *accept) insert(g *group, h *engine.Heard) error {
 			return err
 		}
 	}
-	return nil
+	if h.FollowUp != nil {
+		_, err = g.w.exec(sqlFollowUp, seq, record.Millis(h.FollowUpUntil), h.FollowUp)
+	}
+	return err
 }

@@ -30,7 +30,7 @@ ON CONFLICT (id) DO UPDATE SET file = excluded.file`
 	sqlSetKey     = `INSERT INTO backup_key(id, locked) VALUES (1, $1)`
 	sqlReadKey    = `SELECT locked FROM backup_key WHERE id = 1`
 	sqlTableThere = `SELECT 1 FROM sqlite_schema WHERE name = $1`
-	sqlMaster     = `SELECT coalesce((SELECT key_id FROM vault WHERE id = 1), '')`
+	sqlMaster     = `SELECT coalesce((SELECT key_id FROM vault WHERE id = 1 AND (EXISTS (SELECT 1 FROM secret) OR EXISTS (SELECT 1 FROM signing_key))), '')`
 
 	sqlMarked   = `SELECT 1 FROM sqlite_schema WHERE name = 'backup_mark'`
 	sqlReadMark = `SELECT copied_at, through, node, host, file FROM backup_mark WHERE id = 1`

@@ -17,8 +17,12 @@ const (
   FROM message m INDEXED BY message_waiting LEFT JOIN installation i ON i.id = m.installation_id
  WHERE m.state < 2 AND m.lease_id = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3`
 
-	sqlTakeUp = `SELECT state, epoch, expires_at, id, installation_id, op, conversation, thread, message_id, body
-  FROM message WHERE seq = $1 AND lease_id = $2`
+	// The follow-up address of the event that it answers, while it is good, and in that
+	// event's conversation only.
+	sqlTakeUp = `SELECT m.state, m.epoch, m.expires_at, m.id, m.installation_id, m.op, m.conversation, m.thread, m.message_id, m.body, coalesce(e.event_id, ''), f.sealed
+  FROM message m LEFT JOIN event e ON m.event_seq <> 0 AND e.seq = m.event_seq AND e.installation_id = m.installation_id AND e.conversation = m.conversation
+  LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > $3
+ WHERE m.seq = $1 AND m.lease_id = $2`
 	sqlBegin = `UPDATE message SET state = 1, epoch = $2, next_attempt = 0 WHERE seq = $1`
 	// From is 0 for what expires and 1 for what was sent or not. What may have been
 	// sent before does not expire: it is unknown.
@@ -94,8 +98,8 @@ func (l *letter) apply(g *group) (err error) {
 }
 
 // BeginSending implements outbound.Postbox.
-func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (channel.Message, error) {
-	var m channel.Message
+func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (outbound.TakenUp, error) {
+	var m outbound.TakenUp
 	err := s.write(ctx, 0, func(g *group) (answer, err error) {
 		held, err := g.holds(t)
 		if err != nil || !held {
@@ -104,28 +108,29 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ch
 		var state outbound.State
 		var epoch, expires int64
 		var body []byte
-		err = g.w.get(sqlTakeUp, []any{seq, t.Installation}, &state, &epoch, &expires, &m.ID, &m.Installation, &m.Op, &m.Conversation, &m.Thread, &m.MessageID, &body)
+		err = g.w.get(sqlTakeUp, []any{seq, t.Installation, g.w.now}, &state, &epoch, &expires, &m.ID, &m.Installation, &m.Op, &m.Conversation, &m.Thread, &m.MessageID,
+			&body, &m.Event, &m.Sealed)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return outbound.ErrSettled, nil
 		case err != nil:
 			return nil, err
 		case state == outbound.Sending && epoch == t.Epoch: // its answer was lost
-			return outbound.DecodeBody(body, &m), nil
+			return outbound.DecodeBody(body, &m.Message), nil
 		case state != outbound.Queued:
 			return outbound.ErrSettled, nil
 		case expires <= g.w.now:
 			_, err := end(g, outbound.End{Term: t, Seq: seq, State: outbound.Expired})
 			return outbound.ErrExpired, err
 		}
-		if err := outbound.DecodeBody(body, &m); err != nil {
+		if err := outbound.DecodeBody(body, &m.Message); err != nil {
 			return err, nil
 		}
 		_, err = g.w.exec(sqlBegin, seq, t.Epoch)
 		return nil, err
 	})
 	if err != nil {
-		return channel.Message{}, failed("begin to send", err)
+		return outbound.TakenUp{}, failed("begin to send", err)
 	}
 	return m, nil
 }

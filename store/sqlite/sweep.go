@@ -21,6 +21,10 @@ const (
    AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = event.seq AND d.state = 0)`
 	sqlSweepDeliveries = `DELETE FROM delivery WHERE event_seq IN (SELECT value FROM json_each($1))
    AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = delivery.event_seq)`
+	sqlSweepFollowUps = `DELETE FROM follow_up WHERE event_seq IN (SELECT value FROM json_each($1))
+   AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = follow_up.event_seq)`
+	sqlStaleFollowUps = `SELECT event_seq FROM follow_up WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2`
+	sqlDropFollowUps  = `DELETE FROM follow_up WHERE event_seq IN (SELECT value FROM json_each($1))`
 
 	removedAndDone = ` FROM installation WHERE removed = 1
    AND NOT EXISTS (SELECT 1 FROM lease l WHERE l.id = installation.id AND l.owner IN (SELECT session_id FROM session))
@@ -64,10 +68,13 @@ func (s *Store) sweep(ctx context.Context, r maintenance.Retention) (maintenance
 	w := sweep.Sweeper{
 		DB: s.db, Kind: s.judge,
 		Now:       func(context.Context) (int64, error) { return s.millis(), nil },
-		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, OldNotes: sqlOldNotes, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded,
+		OldEvents: sqlOldEvents, OldMessages: sqlOldMessages, OldNotes: sqlOldNotes, DoneInstallations: sqlDoneInstallations, Stranded: sqlStranded, StaleFollowUps: sqlStaleFollowUps,
 		Events: s.deleteEvents, Installations: s.deleteInstallations,
 		Messages: func(ctx context.Context, seqs []int64) (int, error) {
 			return s.changeRows(ctx, sqlSweepMessages, seqs)
+		},
+		FollowUps: func(ctx context.Context, seqs []int64) (int, error) {
+			return s.changeRows(ctx, sqlDropFollowUps, seqs)
 		},
 		Notes: func(ctx context.Context, seqs []int64) (int, error) { return s.changeRows(ctx, sqlSweepNotes, seqs) },
 		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
@@ -86,7 +93,10 @@ func (s *Store) deleteEvents(ctx context.Context, seqs []int64) (events, deliver
 		if events, err = w.affected(sqlSweepEvents, among); err != nil {
 			return err
 		}
-		deliveries, err = w.affected(sqlSweepDeliveries, among)
+		if deliveries, err = w.affected(sqlSweepDeliveries, among); err != nil {
+			return err
+		}
+		_, err = w.exec(sqlSweepFollowUps, among)
 		return err
 	})
 	return events, deliveries, err

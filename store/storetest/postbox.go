@@ -110,10 +110,10 @@ func (r *runner) postbox(t *testing.T) {
 		s := w.node()
 		term := w.hold("i")
 		seq := w.post(letter(1)).Seq
-		var got channel.Message
+		var got outbound.TakenUp
 		w.must(w.do(func() (err error) { got, err = s.BeginSending(w.ctx, term, seq); return err }))
 		posted := letter(1).Message
-		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", posted) {
+		if fmt.Sprintf("%+v", got.Message) != fmt.Sprintf("%+v", posted) {
 			w.Errorf("got %+v, want %+v", got, posted)
 		}
 		w.is("state", "out_1", "sending")

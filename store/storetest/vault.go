@@ -10,11 +10,12 @@ import (
 	"leasehold/internal/vault"
 )
 
-// sealed is a vault's contents with a secret and a signing key.
+// sealed is a vault's contents with one of each.
 func sealed(now time.Time, c *vault.Contents) error {
 	c.Master = vault.Master{ID: "k1", Proof: []byte{0, 1, 0xff}}
 	c.Secrets = []vault.Secret{{Name: "acme", UpdatedAt: now, Sealed: []byte("\x00a")}}
 	c.SigningKeys = []vault.SigningKey{{ID: "key_1", Target: "app", CreatedAt: now, Sealed: []byte("b\xff")}}
+	c.FollowUpKeys = []vault.FollowUpKey{{ID: "k2", CreatedAt: now, Sealed: []byte("c\x00")}}
 	return nil
 }
 

@@ -12,7 +12,8 @@ const (
 	// One statement, and so one moment.
 	sqlVault = `SELECT 0 AS kind, key_id AS name, '' AS target, proof AS sealed, version AS at, 0 AS ended FROM vault
 UNION ALL SELECT 1, name, '', sealed, updated_at, 0 FROM secret
-UNION ALL SELECT 2, id, target, sealed, created_at, retired_at FROM signing_key ORDER BY 1, 2`
+UNION ALL SELECT 2, id, target, sealed, created_at, retired_at FROM signing_key
+UNION ALL SELECT 3, id, '', sealed, created_at, 0 FROM follow_up_key ORDER BY 1, 2`
 	sqlVaultVersion = `SELECT coalesce((SELECT version FROM vault WHERE id = 1), 0)`
 
 	sqlPutMaster = `INSERT INTO vault(id, version, key_id, proof) VALUES (1, $1, $2, $3)
@@ -21,8 +22,11 @@ ON CONFLICT (id) DO UPDATE SET version = excluded.version, key_id = excluded.key
 ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at`
 	sqlPutSigningKey = `INSERT INTO signing_key(id, target, sealed, created_at, retired_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (id) DO UPDATE SET target = excluded.target, sealed = excluded.sealed, created_at = excluded.created_at, retired_at = excluded.retired_at`
-	sqlDropSecret     = `DELETE FROM secret WHERE name = $1`
-	sqlDropSigningKey = `DELETE FROM signing_key WHERE id = $1`
+	sqlPutFollowUpKey = `INSERT INTO follow_up_key(id, sealed, created_at) VALUES ($1, $2, $3)
+ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at`
+	sqlDropSecret      = `DELETE FROM secret WHERE name = $1`
+	sqlDropSigningKey  = `DELETE FROM signing_key WHERE id = $1`
+	sqlDropFollowUpKey = `DELETE FROM follow_up_key WHERE id = $1`
 )
 
 // Vault implements vault.Store.
@@ -71,8 +75,11 @@ func (w *Writes) ChangeVault(ctx context.Context, f func(now time.Time, c *vault
 func writeVault(ctx context.Context, tx Tx, put, drop []vault.Row) error {
 	for _, r := range drop {
 		query := sqlDropSecret
-		if r.Kind == vault.RowSigningKey {
+		switch r.Kind {
+		case vault.RowSigningKey:
 			query = sqlDropSigningKey
+		case vault.RowFollowUpKey:
+			query = sqlDropFollowUpKey
 		}
 		if _, err := tx.Exec(ctx, query, r.Name); err != nil {
 			return err
@@ -85,6 +92,8 @@ func writeVault(ctx context.Context, tx Tx, put, drop []vault.Row) error {
 			_, err = tx.Exec(ctx, sqlPutMaster, r.At, r.Name, append([]byte{}, r.Sealed...)) // never NULL
 		case vault.RowSecret:
 			_, err = tx.Exec(ctx, sqlPutSecret, r.Name, r.Sealed, r.At)
+		case vault.RowFollowUpKey:
+			_, err = tx.Exec(ctx, sqlPutFollowUpKey, r.Name, r.Sealed, r.At)
 		default:
 			_, err = tx.Exec(ctx, sqlPutSigningKey, r.Name, r.Target, r.Sealed, r.At, r.Ended)
 		}

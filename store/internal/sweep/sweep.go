@@ -29,17 +29,21 @@ type Sweeper struct {
 	DoneInstallations string
 	// Messages past the time $1 that nobody could send; $2 is how many.
 	Stranded string
+	// Follow-up addresses past the time $1; $2 is how many.
+	StaleFollowUps string
 
 	Events        func(ctx context.Context, seqs []int64) (events, deliveries int64, err error)
 	Installations func(ctx context.Context, ids []string) (int, error)
 	Messages      func(ctx context.Context, seqs []int64) (int, error)
 	Notes         func(ctx context.Context, seqs []int64) (int, error)
 	Expire        func(ctx context.Context, seqs []int64, now int64) (int, error)
+	FollowUps     func(ctx context.Context, seqs []int64) (int, error)
 }
 
 // Sweep deletes what is past its retention: events with nothing that waits, their
 // deliveries, messages that are done, notes of the audit, and removed installations
-// whose backlog is delivered. A message whose time is over and whose lease nobody holds expires. Each
+// whose backlog is delivered; follow-up addresses that are of no use any more, with or
+// before their events. A message whose time is over and whose lease nobody holds expires. Each
 // batch has a pause behind it; a sweep beside another one, or after one that was cut
 // short, does what is left. One table that fails does not stop the others. A cycle
 // that finds nothing writes nothing.
@@ -51,6 +55,11 @@ func (s *Sweeper) Sweep(ctx context.Context, r maintenance.Retention) (maintenan
 		failed("sweep installations", s.installations(ctx, r, &swept)),
 		failed("sweep messages", s.messages(ctx, r, &swept)),
 		failed("sweep the audit", s.notes(ctx, r, &swept)),
+		failed("sweep follow-up addresses", s.exhaust(ctx, r, &swept, s.StaleFollowUps, func(seqs []int64, _ int64) error {
+			n, err := s.FollowUps(ctx, seqs)
+			swept.FollowUps += n
+			return err
+		})),
 	)
 	return swept, err
 }
@@ -83,7 +92,12 @@ func (s *Sweeper) events(ctx context.Context, r maintenance.Retention, swept *ma
 }
 
 func (s *Sweeper) messages(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
-	if err := s.expire(ctx, r, swept); err != nil || r.Messages <= 0 {
+	err := s.exhaust(ctx, r, swept, s.Stranded, func(seqs []int64, now int64) error {
+		n, err := s.Expire(ctx, seqs, now)
+		swept.Expired += n
+		return err
+	})
+	if err != nil || r.Messages <= 0 {
 		return err
 	}
 	now, err := s.Now(ctx)
@@ -139,22 +153,22 @@ func (s *Sweeper) walk(ctx context.Context, r maintenance.Retention, swept *main
 	return nil
 }
 
-func (s *Sweeper) expire(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept) error {
+// exhaust changes what query finds, whose time is over, until it finds no more or the
+// budget is used up, batch by batch.
+func (s *Sweeper) exhaust(ctx context.Context, r maintenance.Retention, swept *maintenance.Swept, query string, change func(seqs []int64, now int64) error) error {
 	for looked := 0; looked < r.Budget; looked += r.Batch {
 		now, err := s.Now(ctx)
 		if err != nil {
 			return err
 		}
 		var seqs []int64
-		if err := s.DB.SelectContext(ctx, &seqs, s.Stranded, now, r.Batch); err != nil {
+		if err := s.DB.SelectContext(ctx, &seqs, query, now, r.Batch); err != nil {
 			return s.Kind(err)
 		}
 		if len(seqs) == 0 {
 			return nil
 		}
-		n, err := s.Expire(ctx, seqs, now)
-		swept.Expired += n
-		if err != nil || len(seqs) < r.Batch {
+		if err := change(seqs, now); err != nil || len(seqs) < r.Batch {
 			return err
 		}
 		if err := loop.Sleep(ctx, r.Pause); err != nil {
