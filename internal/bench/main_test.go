@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -190,6 +191,28 @@ func TestPlatform(t *testing.T) {
 	t.Run("what it does not know ends it", func(t *testing.T) {
 		if _, err := serve(t, "sing\n"); err == nil || !strings.Contains(err.Error(), `"sing"`) {
 			t.Errorf("got %v, want it to name the word", err)
+		}
+	})
+}
+
+func TestCourier(t *testing.T) {
+	t.Run("what arrives is compared with what left first of the same bot", func(t *testing.T) {
+		c := &courier{sent: map[string][]time.Time{}}
+		from := func(bot string) []byte { return fmt.Appendf(nil, `{"data":{"installation":{"id":%q}}}`, bot) }
+		c.arrived(from("a"), time.Now()) // of what was pushed to get warm
+		c.start()
+		c.leaves("a")
+		c.leaves("b")
+		c.leaves("a")
+		for i, bot := range []string{"b", "a", "nobody", "a"} {
+			c.arrived(from(bot), time.Now().Add(time.Duration(i+1)*time.Hour))
+		}
+		took := c.sorted()
+		if len(took) != 3 || took[0].Round(time.Hour) != time.Hour || took[2].Round(time.Hour) != 4*time.Hour {
+			t.Errorf("got %v, want 1 h, 2 h and 4 h", took)
+		}
+		if p50, p99 := quantile(took, 50), quantile(took, 99); p50 != took[1] || p99 != took[2] {
+			t.Errorf("got %v and %v, want the middle and the last", p50, p99)
 		}
 	})
 }

@@ -84,6 +84,7 @@ type receiver struct {
 	server *http.Server
 	ended  chan struct{}
 	calls  atomic.Int64
+	heard  func(body []byte, at time.Time) // nil = nobody asks; set before the first webhook
 
 	mu   sync.Mutex // guards ids, body
 	ids  map[string]struct{}
@@ -120,6 +121,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	r.body = body
 	r.mu.Unlock()
 	r.calls.Add(1)
+	if r.heard != nil {
+		r.heard(body, time.Now())
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"leasehold/admin"
 	"leasehold/channel"
+	"leasehold/delivery"
 	"leasehold/engine"
 	"leasehold/internal/eventid"
 )
@@ -48,6 +50,24 @@ func BenchmarkAccept(b *testing.B) {
 	}
 }
 
+// BenchmarkMixed prints how many events per second the store takes through their
+// whole life: accepted, read, and marked as delivered, each at the same time as
+// others. It is the most that a delivery which costs nothing could reach.
+func BenchmarkMixed(b *testing.B) {
+	a := newAcceptBench(b, 20, 32)
+	a.slice(b)
+	var rates []float64
+	for b.Loop() {
+		began, from := time.Now(), a.marked
+		var wg sync.WaitGroup
+		wg.Go(func() { a.slice(b) })
+		a.mark(b, from+benchSlice)
+		wg.Wait()
+		rates = append(rates, float64(a.marked-from)/time.Since(began).Seconds())
+	}
+	b.ReportMetric(middle(rates), "events/s")
+}
+
 func middle(all []float64) float64 {
 	slices.Sort(all)
 	return all[(len(all)-1)/2]
@@ -78,11 +98,14 @@ type acceptBench struct {
 	terms            []channel.Term
 	producers, batch int
 	next             atomic.Int64
+
+	marked int              // deliveries so far
+	behind map[string]int64 // by lease: up to which event
 }
 
 func newAcceptBench(b *testing.B, producers, batch int) *acceptBench {
 	b.Helper()
-	a := &acceptBench{producers: producers, batch: batch}
+	a := &acceptBench{producers: producers, batch: batch, behind: map[string]int64{}}
 	a.store, a.terms = benchStore(b)
 	return a
 }
@@ -113,6 +136,30 @@ func (a *acceptBench) slice(b *testing.B) float64 {
 	before := until - benchSlice
 	wg.Wait()
 	return float64(a.next.Load()-before) / time.Since(began).Seconds()
+}
+
+// mark reads what waits and marks it as delivered, until so many were.
+func (a *acceptBench) mark(b *testing.B, until int) {
+	for turn := 0; a.marked < until; turn++ {
+		t := a.terms[turn%len(a.terms)]
+		items, err := a.store.Pending(b.Context(), t.Installation, a.behind[t.Installation], "", 256)
+		must(b, err)
+		var seqs []int64
+		var marks []delivery.Mark
+		for _, i := range items {
+			seqs = append(seqs, i.Seq)
+			marks = append(marks, delivery.Mark{Term: t, Seq: i.Seq, Target: i.Target, State: delivery.Delivered, Count: true})
+		}
+		if len(items) == 0 {
+			continue
+		}
+		a.behind[t.Installation] = seqs[len(seqs)-1] + 1
+		events, err := a.store.Payloads(b.Context(), seqs)
+		must(b, err)
+		answers, err := a.store.Mark(b.Context(), marks)
+		must(b, errors.Join(append(answers, err)...))
+		a.marked += len(events)
+	}
 }
 
 // bareBench is a loop of prepared statements on one connection, and nothing else.

@@ -61,12 +61,13 @@ type Reads struct {
 	kind func(error) error
 	d    *Dialect
 
-	kept sync.Map // *sql.Stmt by its text, as long as the database is open
+	keeping sync.Mutex           // guards kept
+	kept    map[string]*sql.Stmt // by their text
 }
 
 // Over reads db. kind gives an error of it its fault.Kind.
 func Over(db *sqlx.DB, kind func(error) error, d *Dialect) *Reads {
-	return &Reads{db: db, kind: kind, d: d}
+	return &Reads{db: db, kind: kind, d: d, kept: map[string]*sql.Stmt{}}
 }
 
 // often asks what delivery asks all day. A database that does not keep statements by
@@ -75,17 +76,24 @@ func (r *Reads) often(ctx context.Context, query string, args ...any) (*sql.Rows
 	if !r.d.Keep {
 		return r.db.QueryContext(ctx, query, args...)
 	}
-	kept, ok := r.kept.Load(query)
-	if !ok {
-		made, err := r.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // it ends with the database
-		if err != nil {
-			return nil, err
-		}
-		if kept, ok = r.kept.LoadOrStore(query, made); ok {
-			_ = made.Close() // somebody was faster
-		}
+	s, err := r.prepared(ctx, query)
+	if err != nil {
+		return nil, err
 	}
-	return kept.(*sql.Stmt).QueryContext(ctx, args...)
+	return s.QueryContext(ctx, args...)
+}
+
+func (r *Reads) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	r.keeping.Lock()
+	defer r.keeping.Unlock()
+	if s, ok := r.kept[query]; ok {
+		return s, nil
+	}
+	s, err := r.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // it ends with the database
+	if err == nil {
+		r.kept[query] = s
+	}
+	return s, err
 }
 
 const (
