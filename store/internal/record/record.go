@@ -76,7 +76,7 @@ func (r *Reads) often(ctx context.Context, query string, args ...any) (*sql.Rows
 	if !r.d.Keep {
 		return r.db.QueryContext(ctx, query, args...)
 	}
-	s, err := r.prepared(ctx, query)
+	s, err := r.prepared(ctx, query) //nolint:sqlclosecheck // it stays prepared as long as the database is open
 	if err != nil {
 		return nil, err
 	}
