@@ -29,7 +29,7 @@ const (
 )
 
 // Process is what the handlers ask of the running program. All of it is in
-// memory: none blocks, but Ready, at most until ctx.
+// memory: none blocks, but Ready and Call, at most until ctx.
 type Process interface {
 	// Info names the process.
 	Info() NodeInfo
@@ -48,6 +48,9 @@ type Process interface {
 	// Limited says for which limit of the platform a message into a conversation of an
 	// installation, under a lease, has to wait; "" = none that this node knows of.
 	Limited(lease, installation, conversation string) string
+	// Call has an installation call its platform, through the connection of a lease. It
+	// blocks until there is an answer, at most until ctx. See outbound.Mailer.Call.
+	Call(ctx context.Context, lease string, c channel.Call) (json.RawMessage, error)
 	// Trigger makes the engine look at the installations now.
 	Trigger()
 }
@@ -186,6 +189,7 @@ func (a *API) table() map[string]handler {
 		"PUT /v1/installations/{id}":          a.putInstallation,
 		"POST /v1/installations/{id}/enable":  a.enableInstallation,
 		"POST /v1/installations/{id}/disable": a.disableInstallation,
+		"POST /v1/installations/{id}/call":    a.callInstallation,
 		"DELETE /v1/installations/{id}":       a.removeInstallation,
 
 		"GET /v1/targets":                 a.listTargets,

@@ -57,7 +57,7 @@ const host = "http://leasehold"
 func (c *Client) send(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
 	var in io.Reader
 	if body != nil {
-		b, err := json.Marshal(body)
+		b, err := plainJSON(body)
 		if err != nil {
 			return nil, fault.Errorf(fault.Invalid, "write request: %w", err)
 		}

@@ -30,7 +30,7 @@ type WriteNote struct {
 	At     time.Time `json:"at"`
 	Caller string    `json:"caller"` // the token's name; local = over the socket, or by a command
 	Method string    `json:"method"`
-	Path   string    `json:"path"`
+	Path   string    `json:"path"` // of a call, and the method that was called
 	Status int       `json:"status"`
 }
 

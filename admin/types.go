@@ -67,6 +67,7 @@ func typeOf(s channel.Spec) Type {
 		{"attachments", s.Can.Attachments},
 		{"history", s.Can.History},
 		{"native", s.Can.Native},
+		{"call", s.Can.Call},
 		{"idempotent", s.Can.Idempotent},
 	} {
 		if c.can {

@@ -47,11 +47,21 @@ func (a *API) answer(w http.ResponseWriter, status int, v any) error {
 }
 
 func (a *API) encode(v any) ([]byte, error) {
+	b, err := plainJSON(v)
+	if err != nil {
+		return nil, fmt.Errorf("write answer: %w", err)
+	}
+	return b, nil
+}
+
+// plainJSON is JSON without escapes for HTML: native of a message, and params of a
+// call, stay as they were written.
+func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("write answer: %w", err)
+		return nil, err //nolint:wrapcheck // whoever calls says what it was for
 	}
 	return b.Bytes(), nil
 }

@@ -32,7 +32,7 @@ type chat struct {
 }
 
 var chatType = channel.Define(channel.Definition[chat]{
-	Name: "chat", Summary: "A platform for tests.", Can: channel.Capabilities{Send: true, Threads: true, Typing: true},
+	Name: "chat", Summary: "A platform for tests.", Can: channel.Capabilities{Send: true, Threads: true, Typing: true, Call: true},
 	Limits: channel.Limits{All: channel.Rate{N: 30, Per: time.Second}, Chat: channel.Rate{N: 20, Per: time.Minute, Burst: 5}},
 	Hosts:  []string{"chat.example.org:443"}, Deaf: 50 * time.Second,
 	New: func(_ context.Context, c chat) (channel.Channel, error) {
@@ -190,6 +190,7 @@ type process struct {
 	woken     []string
 	triggered int
 	limited   map[string]string // by lease/installation/conversation
+	call      func(ctx context.Context, lease string, c channel.Call) (json.RawMessage, error)
 }
 
 func (p *process) Info() admin.NodeInfo {
@@ -214,6 +215,10 @@ func (p *process) WakeMessages(lease string) {
 
 func (p *process) Limited(lease, installation, conversation string) string {
 	return p.limited[lease+"/"+installation+"/"+conversation]
+}
+
+func (p *process) Call(ctx context.Context, lease string, c channel.Call) (json.RawMessage, error) {
+	return p.call(ctx, lease, c)
 }
 
 func (p *process) Trigger() {

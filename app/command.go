@@ -45,7 +45,7 @@ one per bot installation, and delivers every message it hears to your program.`,
 	flags.BoolVar(&p.json, "json", false, "write JSON, for programs")
 	root.AddCommand(
 		p.runCommand(), p.addCommand(), p.checkCommand(), p.reloadCommand(), p.applyCommand(), p.statusCommand(), p.installationsCommand(), p.typesCommand(), p.eventsCommand(),
-		p.deliveriesCommand(), p.traceCommand(), p.sendCommand(), p.replyCommand(), p.messagesCommand(), p.tasksCommand(), p.backupCommand(), p.restoreCommand(), p.storeCommand(), p.migrateCommand(), p.doctorCommand(),
+		p.deliveriesCommand(), p.traceCommand(), p.sendCommand(), p.replyCommand(), p.callCommand(), p.messagesCommand(), p.tasksCommand(), p.backupCommand(), p.restoreCommand(), p.storeCommand(), p.migrateCommand(), p.doctorCommand(),
 		p.nodesCommand(), p.targetsCommand(), p.keysCommand(), p.secretsCommand(), p.tokensCommand(), p.fakeCommand(), p.versionCommand(), exitCodesTopic(),
 	)
 	root.InitDefaultCompletionCmd()

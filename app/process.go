@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"leasehold/admin"
 	"leasehold/app/backlog"
 	"leasehold/app/herald"
+	"leasehold/channel"
 	"leasehold/config"
 	"leasehold/delivery"
 	"leasehold/delivery/outbound"
@@ -114,6 +116,10 @@ func (n *node) WakeMessages(lease string) { n.mailer.Wake(lease) }
 
 func (n *node) Limited(lease, installation, conversation string) string {
 	return n.mailer.Limited(lease, installation, conversation)
+}
+
+func (n *node) Call(ctx context.Context, lease string, c channel.Call) (json.RawMessage, error) {
+	return n.mailer.Call(ctx, lease, c) //nolint:wrapcheck // the handler tells its errors apart and says what they mean
 }
 
 func (n *node) Trigger() { n.supervisor.Trigger() }

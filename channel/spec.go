@@ -51,7 +51,7 @@ type Definition[C any] struct {
 
 // Capabilities says what a type can do beside hearing.
 type Capabilities struct {
-	Send, Edit, Delete, React, Typing, Threads, Ephemeral, Attachments, History, Native bool
+	Send, Edit, Delete, React, Typing, Threads, Ephemeral, Attachments, History, Native, Call bool
 
 	// Idempotent: the platform drops the second of two messages with one
 	// Message.ID, so a Send whose outcome is unknown is made again. A type for which

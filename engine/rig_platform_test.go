@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"slices"
 	"sync"
@@ -150,6 +151,10 @@ func (c *testChannel) Run(ctx context.Context, l *channel.Link) error {
 	case err := <-closed:
 		return err
 	}
+}
+
+func (c *testChannel) Call(_ context.Context, call channel.Call) (json.RawMessage, error) {
+	return json.RawMessage(`"` + call.Method + `"`), c.p.rule("*send").send()
 }
 
 func (c *testChannel) Send(context.Context, channel.Message) (channel.Receipt, error) {

@@ -26,6 +26,9 @@ func panicsAreIsolated(r *rig) {
 	if got := n.holder.sender("send").(channel.Limited).Limits(); got != want {
 		r.Errorf("got the limits %+v, want those of the type, %+v", got, want)
 	}
+	if _, err := n.holder.sender("send").(channel.Caller).Call(r.Context(), channel.Call{Method: "m"}); err == nil || channel.Outcome(err) != channel.SendUnknown {
+		r.Errorf("got %v from a call that panicked, want an unknown outcome", err)
+	}
 	_, err := n.holder.sender("send").Send(r.Context(), channel.Message{})
 	if err == nil || channel.Outcome(err) != channel.SendUnknown {
 		r.Errorf("got %v from a send that panicked, want an unknown outcome", err)

@@ -20,9 +20,9 @@ func TestTheDocumentSpeaksTheProtocol(t *testing.T) {
 	var cursor any
 	var empty struct{}
 	theirs := map[string]any{
-		"hello": &hello{}, "ready": &ready{}, "event": &told{}, "cursor": &cursor, "send_result": &result{}, "status": &status{}, "log": &remark{}, "pong": &empty,
+		"hello": &hello{}, "ready": &ready{}, "event": &told{}, "cursor": &cursor, "send_result": &result{}, "call_result": &result{}, "status": &status{}, "log": &remark{}, "pong": &empty,
 	}
-	ours := map[string]any{"start": &start{}, "ack": &ack{}, "answer": &reply{}, "send": &send{}, "ping": &ping{}, "stop": &stop{}}
+	ours := map[string]any{"start": &start{}, "ack": &ack{}, "answer": &reply{}, "send": &send{}, "call": &call{}, "ping": &ping{}, "stop": &stop{}}
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([<>]) (\{.*\})$`).FindAllSubmatch(text, -1) {
 		kind, body, err := parse(m[2])
@@ -66,7 +66,7 @@ func TestTheDocumentSpeaksTheProtocol(t *testing.T) {
 		// Deadlines and bounds, as the document words them.
 		words := strings.Join(strings.Fields(string(text)), " ")
 		for want, is := range map[string]bool{
-			"within 10 s of its start": times.hello.Seconds() == 10, "within 30 s of `hello`": times.ready.Seconds() == 30, "every 30 s": times.ping.Seconds() == 30,
+			"within 10 s of its start": times.hello.Seconds() == 10, "within 30 s of `hello`": times.ready.Seconds() == 30, "`call_result` within 30 s": callTimeout.Seconds() == 30, "every 30 s": times.ping.Seconds() == 30,
 			"after 90 s without one the program is killed": times.dead.Seconds() == 90, "ended after 0.5 s": times.leave.Seconds() == 0.5, "after another 0.3 s": times.end.Seconds() == 0.3,
 			"A line has at most 1 MiB": maxLine == 1<<20, "At most 256 events or 4 MiB": depth == 256 && pendingMax == 4<<20, "At most 64 wait at once": maxAsks == 64, "10 lines a second reach the log, 200 at once": linesPerSecond == 10 && linesAtOnce == 200,
 		} {

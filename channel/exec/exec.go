@@ -38,7 +38,7 @@ func define(environ []string, t timing, l launcher, prepare func(context.Context
 	return channel.Define(channel.Definition[Config]{
 		Name:     "exec",
 		Summary:  "Any program that speaks JSON lines on its standard streams.",
-		Can:      channel.Capabilities{Send: true, Edit: true, Delete: true, React: true, Typing: true, Threads: true, Native: true},
+		Can:      channel.Capabilities{Send: true, Edit: true, Delete: true, React: true, Typing: true, Threads: true, Native: true, Call: true},
 		Deaf:     t.dead,
 		FileOnly: true,
 		Prepare:  prepare,
@@ -95,7 +95,7 @@ type program struct {
 }
 
 var (
-	_ channel.Sender  = (*program)(nil)
+	_ channel.Caller  = (*program)(nil)
 	_ channel.Limited = (*program)(nil)
 )
 

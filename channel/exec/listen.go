@@ -75,7 +75,7 @@ func (s *session) hear(ctx context.Context, b []byte) error {
 			s.took(st)
 		}
 		return nil
-	case "ready", "pong", "event", "cursor", "send_result":
+	case "ready", "pong", "event", "cursor", "send_result", "call_result":
 	default:
 		s.notMessage(b, fmt.Errorf("says %q, which nobody here knows", s.plan.show(kind, 40)))
 		return nil
@@ -95,7 +95,7 @@ func (s *session) hear(ctx context.Context, b []byte) error {
 		if !bytes.Equal(body, []byte("null")) {
 			return s.push(nil, storedCursor(body), len(body), func() {})
 		}
-	case "send_result":
+	case "send_result", "call_result":
 		if r := (result{}); s.reads(kind, body, &r) {
 			s.answered(r)
 		}

@@ -52,6 +52,7 @@ type heard map[string]struct {
 	Text   string            `json:"text"`
 	Reason string            `json:"reason"`
 	Config map[string]string `json:"config"`
+	Params map[string]string `json:"params"`
 	Cursor string            `json:"cursor"`
 }
 
@@ -70,7 +71,7 @@ func (p *puppet) hear() heard {
 // start hears start and says hello and ready.
 func (p *puppet) start() *puppet {
 	p.begin()
-	p.say(`{"hello":{"protocol":1,"name":"puppet","version":"1","can":["send"]` + p.config["hello"] + `}}`)
+	p.say(`{"hello":{"protocol":1,"name":"puppet","version":"1","can":["send"` + p.config["can"] + `]` + p.config["hello"] + `}}`)
 	p.say(`{"ready":{}}`)
 	return p
 }
@@ -330,6 +331,9 @@ var programs = map[string]func(*puppet) int{
 	},
 	"sends": func(p *puppet) int {
 		return p.start().serve(func(h heard) {
+			if c, ok := h["call"]; ok {
+				p.say(`{"call_result":{"id":"` + c.ID + `",` + c.Params["text"] + `}}`)
+			}
 			m, ok := h["send"]
 			if !ok {
 				return

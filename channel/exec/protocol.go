@@ -67,6 +67,7 @@ type (
 		Error      string          `json:"error"`
 		Outcome    string          `json:"outcome"`
 		RetryAfter float64         `json:"retry_after"` // seconds
+		Result     json.RawMessage `json:"result"`      // of a call
 		Scope      string          `json:"scope"`       // all: retry_after is for everything; else for the conversation
 	}
 	remark struct {

@@ -19,49 +19,63 @@ const sendTimeout = time.Minute
 func (s *session) send(ctx context.Context, m channel.Message) (channel.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	answer, err := s.expect(m)
+	if len(m.Native) > 0 && !json.Valid(m.Native) {
+		return channel.Receipt{}, channel.Refused(errors.New("native is no JSON"))
+	}
+	r, err := s.ask(ctx, m.ID, m.Op, "message", line("send", send{m.ID, m.Op, m.Conversation, m.Thread, m.MessageID, m.Text, m.Native, m.FollowUp.Reveal()}))
+	if err == nil {
+		err = s.refusal(r)
+	}
 	if err != nil {
 		return channel.Receipt{}, err
 	}
-	defer s.forget(m.ID)
-	begun, err := s.speech.say(ctx, line("send", send{m.ID, m.Op, m.Conversation, m.Thread, m.MessageID, m.Text, m.Native, m.FollowUp.Reveal()}))
+	return channel.Receipt{MessageID: r.MessageID, Raw: r.Raw}, nil
+}
+
+// ask says a line that wants a result and waits for it. op is what the program must
+// have said that it can.
+func (s *session) ask(ctx context.Context, id, op, what string, b []byte) (result, error) {
+	answer, err := s.expect(id, op, what)
+	if err != nil {
+		return result{}, err
+	}
+	defer s.forget(id)
+	begun, err := s.speech.say(ctx, b)
 	if err != nil && !begun {
-		return channel.Receipt{}, channel.NotSent(fmt.Errorf("tell the program: %w", err))
+		return result{}, channel.NotSent(fmt.Errorf("tell the program: %w", err))
 	}
 	if err != nil {
-		return channel.Receipt{}, fmt.Errorf("tell the program: %w", err)
+		return result{}, fmt.Errorf("tell the program: %w", err)
 	}
 	select {
 	case r := <-answer:
-		return s.receipt(r)
+		return r, nil
 	case <-s.gone:
 	case <-ctx.Done():
-		return channel.Receipt{}, fmt.Errorf("the program did not say what became of the message: %w", ctx.Err())
+		return result{}, fmt.Errorf("the program did not say what became of the %s: %w", what, ctx.Err())
 	}
 	select { // what it said last counts
 	case r := <-answer:
-		return s.receipt(r)
+		return r, nil
 	default:
-		return channel.Receipt{}, errors.New("the program ended before it said what became of the message")
+		return result{}, fmt.Errorf("the program ended before it said what became of the %s", what)
 	}
 }
 
-// expect checks a message and makes room for its answer.
-func (s *session) expect(m channel.Message) (<-chan result, error) {
+// expect makes room for a result.
+func (s *session) expect(id, op, what string) (<-chan result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.greeted.IsZero():
 		return nil, channel.NotSent(errors.New("the program has not said hello yet"))
-	case !slices.Contains(s.can, m.Op):
-		return nil, channel.Refused(fmt.Errorf("the program does not say in its hello that it can %s", m.Op))
-	case len(m.Native) > 0 && !json.Valid(m.Native):
-		return nil, channel.Refused(errors.New("native is no JSON"))
-	case s.results[m.ID] != nil:
-		return nil, channel.NotSent(errors.New("the message is on its way already"))
+	case !slices.Contains(s.can, op):
+		return nil, channel.Refused(fmt.Errorf("the program does not say in its hello that it can %s", op))
+	case s.results[id] != nil:
+		return nil, channel.NotSent(fmt.Errorf("the %s is on its way already", what))
 	}
 	answer := make(chan result, 1)
-	s.results[m.ID] = answer
+	s.results[id] = answer
 	return answer, nil
 }
 
@@ -71,7 +85,7 @@ func (s *session) forget(id string) {
 	delete(s.results, id)
 }
 
-// answered takes a send_result to whoever waits for it. One that nobody waits for
+// answered takes a result to whoever waits for it. One that nobody waits for
 // came too late.
 func (s *session) answered(r result) {
 	s.mu.Lock()
@@ -83,29 +97,29 @@ func (s *session) answered(r result) {
 	}
 }
 
-// receipt is what a result says of its message.
-func (s *session) receipt(r result) (channel.Receipt, error) {
-	if r.Error == "" && r.Outcome == "" && r.RetryAfter <= 0 {
-		return channel.Receipt{MessageID: r.MessageID, Raw: r.Raw}, nil
+// refusal is what a result says is wrong; nil: it was done.
+func (s *session) refusal(r result) error {
+	if r.Error == "" && (r.Outcome == "" || r.Outcome == "sent") && r.RetryAfter <= 0 {
+		return nil
 	}
 	words := s.plan.show(r.Error, maxShown)
 	if words == "" {
-		words = "the program could not send it"
+		words = "the program could not do it"
 	}
 	err := errors.New(words)
 	switch {
 	case r.RetryAfter > 0 && r.Scope == scopeAll:
-		return channel.Receipt{}, channel.RateLimitedAll(err, seconds(r.RetryAfter))
+		return channel.RateLimitedAll(err, seconds(r.RetryAfter))
 	case r.RetryAfter > 0:
-		return channel.Receipt{}, channel.RateLimited(err, seconds(r.RetryAfter))
+		return channel.RateLimited(err, seconds(r.RetryAfter))
 	case r.Outcome == "not_sent":
-		return channel.Receipt{}, channel.NotSent(err)
+		return channel.NotSent(err)
 	case r.Outcome == "refused":
-		return channel.Receipt{}, channel.Refused(err)
+		return channel.Refused(err)
 	case r.Outcome == "sent":
-		return channel.Receipt{MessageID: r.MessageID, Raw: r.Raw}, nil
+		return nil
 	default: // unknown, or a word of a later version
-		return channel.Receipt{}, err
+		return err
 	}
 }
 

@@ -82,7 +82,7 @@ func TestSend(t *testing.T) {
 			"it was refused":           {channel.Message{Text: `"error":"too long","outcome":"refused"`}, channel.SendRefused, "too long"},
 			"nobody knows":             {channel.Message{Text: `"error":"timed out","outcome":"unknown"`}, channel.SendUnknown, "timed out"},
 			"nobody says":              {channel.Message{Text: `"error":"timed out"`}, channel.SendUnknown, "timed out"},
-			"a word of later":          {channel.Message{Text: `"outcome":"deferred"`}, channel.SendUnknown, "could not send it"},
+			"a word of later":          {channel.Message{Text: `"outcome":"deferred"`}, channel.SendUnknown, "could not do it"},
 			"told to wait":             {channel.Message{Text: `"error":"slow down","retry_after":2.5`}, channel.SendNot, "slow down"},
 			"all are told to wait":     {channel.Message{Text: `"error":"slow down","retry_after":3,"scope":"all"`}, channel.SendNot, "slow down"},
 			"the program cannot":       {channel.Message{Op: "react"}, channel.SendRefused, "that it can react"},
@@ -102,6 +102,47 @@ func TestSend(t *testing.T) {
 					t.Errorf("got a wait of %s (of all: %t), want 3s of all", exit.After, exit.All)
 				}
 			})
+		}
+		r.stops(channel.ErrDraining)
+	})
+
+	t.Run("a call is answered with its result, or with what went wrong", func(t *testing.T) {
+		s := newStage(t)
+		s.config["can"] = `,"call"`
+		r := s.run("sends").connected()
+		call := func(method, params string) (json.RawMessage, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			return r.ch.(channel.Caller).Call(ctx, channel.Call{Installation: "x", Method: method, Params: json.RawMessage(params)})
+		}
+		for _, c := range []struct{ params, want string }{
+			{`{"text":"\"result\":{\"n\":1}"}`, `{"n":1}`},
+			{`{"text":"\"outcome\":\"sent\""}`, `null`},
+		} {
+			if got, err := call("echo", c.params); err != nil || string(got) != c.want {
+				t.Errorf("%s: got %s and %v, want %s", c.params, got, err, c.want)
+			}
+		}
+		for _, c := range []struct {
+			params, words string
+			outcome       channel.SendOutcome
+		}{
+			{`{"text":"\"error\":\"bad ` + token + `\",\"outcome\":\"refused\""}`, "bad [redacted]", channel.SendRefused},
+			{`{"text":"\"error\":\"slow down\",\"retry_after\":1"}`, "slow down", channel.SendNot},
+			{`{"text":"\"error\":\"lost\""}`, "lost", channel.SendUnknown},
+			{`{`, "params is no JSON", channel.SendRefused},
+		} {
+			if _, err := call("echo", c.params); err == nil || channel.Outcome(err) != c.outcome || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("%s: got %v, want %q", c.params, err, c.words)
+			}
+		}
+		r.stops(channel.ErrDraining)
+		if _, err := call("echo", `{}`); err == nil || channel.Outcome(err) != channel.SendNot {
+			t.Errorf("got %v, want a program that has ended to be told nothing", err)
+		}
+		r = newStage(t).run("sends").connected()
+		if _, err := call("echo", `{}`); err == nil || channel.Outcome(err) != channel.SendRefused || !strings.Contains(err.Error(), "that it can call") {
+			t.Errorf("got %v, want a program that takes no calls to get none", err)
 		}
 		r.stops(channel.ErrDraining)
 	})

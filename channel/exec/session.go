@@ -46,6 +46,7 @@ type session struct {
 	fenced func() bool    // nothing may be said any more
 	rest   sync.WaitGroup // the goroutines beside the one that listens
 
+	calls   atomic.Int64 // made so far: their ids
 	last    atomic.Int64 // nanoseconds from start to the last sign of life
 	waiting atomic.Bool  // the reader waits for the disk and hears nothing
 

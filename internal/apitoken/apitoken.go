@@ -24,6 +24,7 @@ const (
 	MessagesSend  = "messages:send"
 	EventsReply   = "events:reply"
 	Installations = "installations:write"
+	Call          = "installations:call" // the platform's API, with the installation's credentials
 	Targets       = "targets:write"
 	Deliveries    = "deliveries:write"
 	Secrets       = "secrets:write"
@@ -32,7 +33,7 @@ const (
 )
 
 // Scopes are all scopes, in the order in which people are told of them.
-var Scopes = []string{Read, MessagesSend, EventsReply, Installations, Targets, Deliveries, Secrets, Tasks, Admin}
+var Scopes = []string{Read, MessagesSend, EventsReply, Installations, Call, Targets, Deliveries, Secrets, Tasks, Admin}
 
 // Token is a token as it is kept. It never holds its text.
 type Token struct {
