@@ -20,18 +20,21 @@ import (
 func (p *program) applyCommand() *cobra.Command {
 	var f applyFlags
 	c := &cobra.Command{
-		Use: "apply", Short: "Make the installations what a file says", Args: exactly(),
-		Long: `Make the installations of the store what a TOML file of [[installation]] tables says:
-create what is missing, replace what differs, and with --prune remove what the file
-lacks. What is as the file says is not touched, and keeps its connection. The rest
-of the config is not in that file, and secrets are by reference, as in the config.
+		Use: "apply", Short: "Make the installations and targets what a file says", Args: exactly(),
+		Long: `Make the installations and the targets of the store what a TOML file of
+[[installation]] and [[target]] tables says: create what is missing, replace what
+differs, and with --prune remove what the file lacks. A file that has no [[target]]
+leaves the targets alone, and one that has targets only the installations. What is as
+the file says is not touched, and keeps its connection. The rest of the config is not
+in that file, and secrets are by reference, as in the config.
 
 The file is checked whole first, and a fault ends the command with 78 before anything
 is changed. Then each change is made by itself, against the revision that was read:
 when one fails, the command stops there and says what was done.
 
-Installations that the config file owns are changed there. On a store that several
-nodes share it owns none, and apply is how a file is followed.`,
+What the config file owns is changed there. On a store that several nodes share it
+owns nothing, and apply is how a file is followed. A target for which something waits,
+or that an installation names, is not removed.`,
 		Example: "  leasehold apply -f bots.toml --dry-run\n  leasehold apply -f bots.toml --prune",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.file == "" {
@@ -41,7 +44,7 @@ nodes share it owns none, and apply is how a file is followed.`,
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "the `file`; - is standard input")
-	c.Flags().BoolVar(&f.prune, "prune", false, "remove the installations that the file lacks")
+	c.Flags().BoolVar(&f.prune, "prune", false, "remove what the file lacks")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing, and say what would be changed")
 	return c
 }
@@ -68,7 +71,13 @@ func (p *program) apply(ctx context.Context, f applyFlags) error {
 		if err != nil {
 			return err
 		}
+		targets, err := everyTarget(ctx, a)
+		if err != nil {
+			return err
+		}
 		l, err := follow(file, types, have, f.prune)
+		more, err2 := followTargets(file, targets, have, f.prune, p.server != "")
+		l.targets, err = more, together(err, err2)
 		if faults, ok := errors.AsType[config.Faults](err); ok {
 			return p.faulty(faults)
 		}
@@ -106,12 +115,7 @@ func (p *program) declaration(ctx context.Context, path string) (*config.Config,
 		}
 		src.Path, src.Text = "standard input", append([]byte{}, text...)
 	}
-	var targets []string // of a config that is wrong now: whoever runs with an earlier one knows
-	c, err := p.load()
-	if err == nil {
-		targets = append([]string{}, targetNames(c)...)
-	}
-	file, err := config.Installations(src, targets)
+	file, err := config.Declaration(src, p.targetsThere(ctx))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,28 +152,54 @@ func (p *program) showOutcome(done outcome) {
 			p.line("%s %s%s", id, will, x.verb)
 		}
 	}
-	counts := []string{}
-	for _, x := range done.lists() {
-		if len(x.names) > 0 || x.verb != "kept" {
-			counts = append(counts, fmt.Sprintf("%d %s", len(x.names), x.verb))
+	for _, x := range done.Targets.lists() {
+		for _, name := range x.names {
+			p.line("target %s %s%s", name, will, x.verb)
 		}
 	}
-	p.line("%s%s, %d unchanged", will, strings.Join(counts, ", "), done.Unchanged)
+	counts := []string{}
+	for i, x := range done.lists() {
+		n := len(x.names) + len(done.Targets.lists()[i].names)
+		if n > 0 || x.verb != "kept" {
+			counts = append(counts, fmt.Sprintf("%d %s", n, x.verb))
+		}
+	}
+	p.line("%s%s, %d unchanged", will, strings.Join(counts, ", "), done.Unchanged+done.Targets.Unchanged)
 }
 
-// outcome is what an apply did, by id.
+// outcome is what an apply did: with installations by id, with targets by name.
 type outcome struct {
-	DryRun    bool     `json:"dry_run"`
+	DryRun bool `json:"dry_run"`
+	followed
+	Targets  followed `json:"targets"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// followed is what became of one kind of what a file declares.
+type followed struct {
 	Added     []string `json:"added"`
 	Changed   []string `json:"changed"`
 	Removed   []string `json:"removed"`
 	Kept      []string `json:"kept"` // the file lacks them, and they may not be removed
 	Unchanged int      `json:"unchanged"`
-	Warnings  []string `json:"warnings,omitempty"`
 }
 
-func (o outcome) lists() []changeList {
-	return []changeList{{"added", o.Added}, {"changed", o.Changed}, {"removed", o.Removed}, {"kept", o.Kept}}
+func nothingYet(unchanged int) followed {
+	return followed{Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{}, Unchanged: unchanged}
+}
+
+func (f *followed) note(name string, revision int64) {
+	if revision == 0 {
+		f.Added = append(f.Added, name)
+	} else {
+		f.Changed = append(f.Changed, name)
+	}
+}
+
+func (f *followed) done() int { return len(f.Added) + len(f.Changed) + len(f.Removed) }
+
+func (f *followed) lists() []changeList {
+	return []changeList{{"added", f.Added}, {"changed", f.Changed}, {"removed", f.Removed}, {"kept", f.Kept}}
 }
 
 // inputOf is what a PUT says of an installation of a file.

@@ -16,6 +16,7 @@ import (
 type steps struct {
 	put, remove []step
 	unchanged   int
+	targets     targetSteps
 }
 
 // step is one change. One with revision 0 creates.
@@ -75,6 +76,9 @@ func follow(file *config.Config, types *channel.Types, have []admin.View, prune 
 	if len(faults) > 0 {
 		return l, faults
 	}
+	if len(file.Installations) == 0 && len(file.Targets) > 0 {
+		return l, nil // it says nothing of installations
+	}
 	if prune && len(file.Installations) == 0 && len(have) > 0 {
 		return l, fault.Errorf(fault.Invalid, "%s has no [[installation]], and --prune would remove all %d that are there; if that is meant, use leasehold installations remove", file.Main(), len(have))
 	}
@@ -110,15 +114,16 @@ func bared(i admin.Installation) admin.Installation {
 
 // begun is an outcome before the first step.
 func (l steps) begun() outcome {
-	return outcome{Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{}, Unchanged: l.unchanged}
+	return outcome{followed: nothingYet(l.unchanged), Targets: nothingYet(l.targets.unchanged)}
 }
 
 // foreseen is the outcome that carryOut would have.
 func (l steps) foreseen() outcome {
 	o := l.begun()
 	o.DryRun = true
+	l.targets.foresee(&o)
 	for _, s := range l.put {
-		o.note(s)
+		o.note(s.id, s.revision)
 	}
 	for _, s := range l.remove {
 		if s.owner != "" {
@@ -130,34 +135,32 @@ func (l steps) foreseen() outcome {
 	return o
 }
 
-func (o *outcome) note(s step) {
-	if s.revision == 0 {
-		o.Added = append(o.Added, s.id)
-	} else {
-		o.Changed = append(o.Changed, s.id)
-	}
-}
-
 func (o *outcome) keep(id, why string) {
 	o.Kept = append(o.Kept, id)
 	o.Warnings = append(o.Warnings, why)
 }
 
+// stopped is the error of a step that failed.
+func (l steps) stopped(o outcome, what string, err error) error {
+	done := o.done() + o.Targets.done()
+	if done == 0 && errors.Is(err, admin.ErrNoAnswer) {
+		return err
+	}
+	// What one step met is told with its exit code and not for what it is: a mistake
+	// in a request ends with 2, which says that nothing was done.
+	return &exitError{fault.ExitCode(err), fmt.Errorf(
+		"%s: %v; apply stopped there, with %d of %d changes done; run it again to go on from what is there now", what, err, done, len(l.put)+len(l.remove)+l.targets.count())} //nolint:errorlint // see above
+}
+
 // carryOut makes the changes, one by one, and stops at the first that fails: the
-// outcome is what was done until then. Removals come first: an account that moves to
-// another id is free by then. A row that may not be removed is kept, the
+// outcome is what was done until then. Targets are put before the installations that
+// name them, and removed behind them. Of installations removals come first: an account
+// that moves to another id is free by then. What may not be removed is kept, the
 // others are removed, and the error is fault.Conflict.
 func (l steps) carryOut(ctx context.Context, a *admin.Client) (outcome, error) {
 	o := l.begun()
-	stopped := func(s step, err error) error {
-		done := len(o.Added) + len(o.Changed) + len(o.Removed)
-		if done == 0 && errors.Is(err, admin.ErrNoAnswer) {
-			return err
-		}
-		// What one step met is told with its exit code and not for what it is: a mistake
-		// in a request ends with 2, which says that nothing was done.
-		return &exitError{fault.ExitCode(err), fmt.Errorf(
-			"installation %s: %v; apply stopped there, with %d of %d changes done; run it again to go on from what is there now", s.id, err, done, len(l.put)+len(l.remove))} //nolint:errorlint // see above
+	if err := l.carryOutPuts(ctx, a, &o, l.targets.put); err != nil {
+		return o, err
 	}
 	for _, s := range l.remove {
 		switch err := a.RemoveInstallation(ctx, s.id); {
@@ -166,21 +169,35 @@ func (l steps) carryOut(ctx context.Context, a *admin.Client) (outcome, error) {
 		case fault.Is(err, fault.Conflict):
 			o.keep(s.id, err.Error())
 		default:
-			return o, stopped(s, err)
+			return o, l.stopped(o, "installation "+s.id, err)
 		}
 	}
 	for _, s := range l.put {
 		v, err := a.PutInstallation(ctx, s.id, s.in, s.revision)
 		if err != nil {
-			return o, stopped(s, err)
+			return o, l.stopped(o, "installation "+s.id, err)
 		}
 		if v.Warning != "" {
 			o.Warnings = append(o.Warnings, v.Warning)
 		}
-		o.note(s)
+		o.note(s.id, s.revision)
 	}
+	if err := l.carryOutPuts(ctx, a, &o, l.targets.late); err != nil {
+		return o, err
+	}
+	if err := l.carryOutRemovals(ctx, a, &o); err != nil {
+		return o, err
+	}
+	return o, o.keeps()
+}
+
+// keeps is the error of what was kept.
+func (o *outcome) keeps() error {
 	if n := len(o.Kept); n > 0 {
-		return o, fault.Errorf(fault.Conflict, "%d of the installations that the file lacks are the config file's and stay; remove them there, or leave --prune out", n)
+		return fault.Errorf(fault.Conflict, "%d of the installations that the file lacks are the config file's and stay; remove them there, or leave --prune out", n)
 	}
-	return o, nil
+	if n := len(o.Targets.Kept); n > 0 {
+		return fault.Errorf(fault.Conflict, "%d of the targets that the file lacks stay; do what is said of each, or leave --prune out", n)
+	}
+	return nil
 }

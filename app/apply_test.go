@@ -92,6 +92,37 @@ func TestApply(t *testing.T) {
 		}
 	})
 
+	t.Run("nor is a target that somebody changed meanwhile", func(t *testing.T) {
+		w := open(t)
+		const hook = "[[target]]\nname = \"hook\"\ntype = \"http\"\nurl = \"http://127.0.0.1:9\"\n"
+		w.p.Stdin = strings.NewReader(hook + "timeout = \"9s\"\n")
+		file, _, err := w.p.declaration(t.Context(), "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := func(timeout string) map[string]any {
+			return map[string]any{"type": "http", "url": "http://127.0.0.1:9", "timeout": timeout}
+		}
+		if _, err := w.a.PutTarget(t.Context(), "hook", keys("5s"), 0); err != nil {
+			t.Fatal(err)
+		}
+		have, err := everyTarget(t.Context(), w.a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, err := followTargets(file, have, nil, true, false)
+		if err != nil || targets.count() != 1 {
+			t.Fatalf("got %+v, %v, want one change", targets, err)
+		}
+		if _, err := w.a.PutTarget(t.Context(), "hook", keys("7s"), 1); err != nil {
+			t.Fatal(err)
+		}
+		o, err := steps{targets: targets}.carryOut(t.Context(), w.a)
+		if err == nil || !strings.Contains(err.Error(), "it has revision 2, not 1; apply stopped there, with 0 of 1 changes done") || o.Targets.done() != 0 {
+			t.Errorf("got %v, %+v, want it left as the other one made it", err, o)
+		}
+	})
+
 	t.Run("a file without installations removes nothing, with prune or without", func(t *testing.T) {
 		w := open(t)
 		carry(t.Context(), t, w, two, false)

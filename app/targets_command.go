@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,18 +24,11 @@ func (p *program) listTargets() *cobra.Command {
 		Use: "list", Short: "List targets and how they do", Args: exactly(), Example: "  leasehold targets list\n  leasehold targets list --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.reach(c.Context(), reading, func(ctx context.Context, a *admin.Client) error {
-				all := admin.Page[admin.TargetView]{Items: []admin.TargetView{}}
-				for q := (url.Values{"limit": {"500"}}); ; {
-					page, err := a.Targets(ctx, q)
-					if err != nil {
-						return err
-					}
-					all.Items = append(all.Items, page.Items...)
-					if page.Next == "" {
-						break
-					}
-					q.Set("after", page.Next)
+				items, err := everyTarget(ctx, a)
+				if err != nil {
+					return err
 				}
+				all := admin.Page[admin.TargetView]{Items: items}
 				if p.json {
 					return p.asJSON(all)
 				}

@@ -9,9 +9,9 @@ import (
 	"leasehold/config"
 )
 
-func TestInstallations(t *testing.T) {
+func TestDeclaration(t *testing.T) {
 	load := func(text string, targets []string) (*config.Config, error) {
-		return config.Installations(config.Source{
+		return config.Declaration(config.Source{
 			Path: "bots.toml", Text: []byte(text), Dir: t.TempDir(),
 			Env:   []string{"LEASEHOLD_LEASE_TTL=nonsense"},
 			Types: func(name string) (reflect.Type, bool) { return nil, name == "x" },
@@ -25,13 +25,24 @@ func TestInstallations(t *testing.T) {
 		}
 	}
 
-	t.Run("nothing but installations is read, and no variable adds to them", func(t *testing.T) {
+	t.Run("nothing but installations and targets is read, and no variable adds to them", func(t *testing.T) {
 		c, err := load("[[installation]]\nid = \"a\"\ntype = \"x\"\n", nil)
 		if err != nil || len(c.Installations) != 1 || !c.Installations[0].Enabled {
 			t.Fatalf("got %+v, %v, want the enabled installation a", c, err)
 		}
 		_, err = load("[node]\nname = \"n\"\n", nil)
-		faults(t, err, "bots.toml:1:2: node: unknown key (known: installation)")
+		faults(t, err, "bots.toml:1:2: node: unknown key (known: installation, target)")
+	})
+
+	t.Run("targets are read as in a config, and installations may name them", func(t *testing.T) {
+		const target = "[[target]]\nname = \"app\"\ntype = \"http\"\n"
+		c, err := load(target+"url = \"http://localhost:1\"\n[[installation]]\nid = \"a\"\ntype = \"x\"\ntargets = [\"app\"]\n", []string{})
+		if err != nil || len(c.Targets) != 1 || c.Targets[0].Timeout == 0 || c.Targets[0].Pos.Line != 1 {
+			t.Errorf("got %+v, %v, want the target app with its defaults", c, err)
+		}
+		_, err = load(target+target, nil)
+		faults(t, err, "bots.toml:1:3: target \"app\": url: is missing", "bots.toml:4:3: target \"app\": url: is missing",
+			"bots.toml:5:8: target \"app\": name: is defined twice, first at bots.toml:1")
 	})
 
 	t.Run("all that is wrong is told at once, by position", func(t *testing.T) {

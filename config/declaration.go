@@ -3,23 +3,26 @@ package config
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 )
 
-// installationsOnly is a file that declares installations and nothing else.
-type installationsOnly struct {
+// declaredOnly is a file that declares installations and targets and nothing else.
+type declaredOnly struct {
 	Installations []Installation `toml:"installation"`
+	Targets       []Target       `toml:"target"`
 }
 
-// Installations reads src.Path, or src.Text under that name, as a file of
-// [[installation]] tables: any other key is a fault, no other file and no variable
-// adds to it. Everything else is as Load has it: the error is Faults with all that is
-// wrong. The Config holds the installations, the uses of secrets and the file, beside
-// the defaults.
+// Declaration reads src.Path, or src.Text under that name, as a file of
+// [[installation]] and [[target]] tables: any other key is a fault, no other file and
+// no variable adds to it. Everything else is as Load has it: the error is Faults with
+// all that is wrong. The Config holds the installations, the targets, the uses of
+// secrets and the file, beside the defaults.
 //
-// targets are the names that an installation may have in its targets; nil = they are
-// not known here, and any will do. A via may name an installation that the file does
-// not have: whether it is there, only the store knows.
-func Installations(src Source, targets []string) (*Config, error) {
+// targets are the names that an installation may have in its targets, beside those of
+// the file; nil = they are not known here, and any will do. A via may name an
+// installation that the file does not have, and so may a target: whether it is there,
+// only the store knows.
+func Declaration(src Source, targets []string) (*Config, error) {
 	h, err := thisHost(src)
 	if err != nil {
 		return nil, Faults{{Message: "the working folder is not known: " + err.Error()}}
@@ -36,14 +39,15 @@ func Installations(src Source, targets []string) (*Config, error) {
 	w := newWalker(src, h)
 	w.faults = append(w.faults, faults...)
 	w.folder = filepath.Dir(h.abs(src.Path)) // of a text: the working folder
-	var only installationsOnly
+	var only declaredOnly
 	w.table(tree, reflect.ValueOf(&only).Elem(), "", false)
 
 	c := Default()
-	c.Files, c.Installations, c.Uses = []string{src.Path}, only.Installations, w.uses
+	c.Files, c.Installations, c.Targets, c.Uses = []string{src.Path}, only.Installations, only.Targets, w.uses
 	place(c, w.where)
 	v := &validator{where: w.where, bad: w.bad, partial: len(faults) > 0}
 	v.table(reflect.ValueOf(&only).Elem(), spot{})
+	v.declaredTargets(c.Targets, &targets)
 	v.declared(c.Installations, targets)
 	w.faults = append(w.faults, v.faults...)
 	w.faults.sort(c.Files)
@@ -51,6 +55,20 @@ func Installations(src Source, targets []string) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// declaredTargets checks targets that stand alone, and adds their names to those that
+// are known.
+func (v *validator) declaredTargets(all []Target, known *[]string) {
+	names := map[string]string{}
+	for i := range all {
+		t, s := &all[i], elementSpot("target", all[i].Name, i)
+		v.define(names, t.Name, s.key("name"), t.Pos)
+		v.target(t, s)
+	}
+	if *known != nil {
+		*known = append(slices.Clip(*known), sortedKeys(names)...)
+	}
 }
 
 // declared checks the names of installations that stand alone, as names does for
