@@ -61,7 +61,7 @@ func (t *term) prepare(ctx context.Context, events []channel.Event) ([]Heard, er
 		}
 		if len(body) > t.s.o.EventLimit {
 			t.s.oversized()
-			t.log.Warn("event too large", "event", e.ID, "bytes", len(body), "limit", t.s.o.EventLimit)
+			t.log.WarnContext(ctx, "event too large", "event", e.ID, "bytes", len(body), "limit", t.s.o.EventLimit)
 			t.s.o.Observer.Notice(t.row.ID, "event_too_large", fmt.Sprintf("event %s of %d bytes was dropped; the limit is %d", e.ID, len(body), t.s.o.EventLimit))
 			tooLarge = fmt.Errorf("%w: %s has %d bytes, the limit is %d", channel.ErrTooLarge, e.ID, len(body), t.s.o.EventLimit)
 			continue

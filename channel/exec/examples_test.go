@@ -94,7 +94,11 @@ func TestExamples(t *testing.T) {
 		r := s.example("button.py", nil, nil).connected()
 		r.answersPings()
 		press := func(id string) string {
-			resp, err := http.Post("http://"+r.Readies()[0].Identity+"/press?id="+id, "", nil)
+			q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.Readies()[0].Identity+"/press?id="+id, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(q)
 			if err != nil {
 				t.Fatal(err)
 			}

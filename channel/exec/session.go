@@ -115,7 +115,7 @@ func (s *session) run(ctx context.Context) error {
 	s.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
-		return nil //nolint:nilerr // the end that was asked for is none of ours
+		return nil // the end that was asked for is none of ours
 	case failure != nil:
 		return failure
 	case stored != nil:
