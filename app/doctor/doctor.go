@@ -1,7 +1,7 @@
 // Package doctor looks at a machine and at what of Leasehold is on it: the clock,
 // the config and its secrets, the data folder and the disk under it, the process
-// that runs and its limits, the store and its backups. Each finding that is not ok
-// ends with what mends it. Nothing is changed.
+// that runs, its limits and its targets, the store and its backups. Each finding that
+// is not ok ends with what mends it. Nothing is changed.
 //
 // How the installations are, the running process knows: leasehold status.
 package doctor
@@ -67,6 +67,7 @@ func Examine(ctx context.Context, x Patient) (found []Finding) {
 	found = append(found, checkProxy(x.Config.Connect, x.Env)...)
 	found = append(found, checkDataDir(string(x.Config.Node.DataDir))...)
 	found = append(found, checkProcess(ctx, &x)...)
+	found = append(found, checkTargets(&x)...)
 	found = append(found, checkStore(ctx, &x)...)
 	if x.Online {
 		found = append(found, checkHosts(ctx, hostsOf(&x))...)
