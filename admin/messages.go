@@ -175,9 +175,12 @@ func (a *API) able(row Installation, m channel.Message) error {
 	if _, isOp := spec.Can.Does(m.Op); !isOp {
 		return fault.Errorf(fault.Invalid, "op: must be send, edit, delete, react, unreact or typing (got %q)", m.Op)
 	}
-	switch what := spec.Can.Lacks(m); {
+	what, cannot := spec.Can.Lacks(m), spec.Able(row.Config).Lacks(m)
+	switch {
 	case what != "":
 		return fault.Errorf(fault.Invalid, "installation %s is of type %s, which %s; leasehold types list shows what each type can", row.ID, row.Type, what)
+	case cannot != "":
+		return fault.Errorf(fault.Invalid, "the config of installation %s does not say how: it %s; leasehold types show %s lists the keys", row.ID, cannot, row.Type)
 	case !row.Enabled:
 		return fault.Errorf(fault.Conflict, "installation %s is disabled, so nothing would send it; run leasehold installations enable %s", row.ID, row.ID)
 	}

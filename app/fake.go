@@ -45,6 +45,7 @@ const (
 	fakeDisconnected = "disconnected"
 	fakeAcknowledged = "acknowledged" // an event, or everything up to it
 	fakeMessageIn    = "message"      // one that fakeBot sent
+	fakeOperation    = "operation"    // what it did to one, such as an edit
 )
 
 const (

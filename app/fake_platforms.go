@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"leasehold/channel/mqtt/mqttfake"
@@ -18,6 +19,11 @@ func fakeWebSocket(tell func(what, id, text string)) platform {
 		Received: func(bot string, m websocketfake.Message) {
 			if bot == fakeBot {
 				tell(fakeMessageIn, m.ID, m.Text)
+			}
+		},
+		Operated: func(bot string, o websocketfake.Operation) {
+			if bot == fakeBot {
+				tell(fakeOperation, o.ID, strings.TrimSpace(strings.Join([]string{o.Type, o.Message, o.Text}, " ")))
 			}
 		},
 		Step: aboutFakeBot(tell, func(step string) (what, id string) {

@@ -47,6 +47,9 @@ type Definition[C any] struct {
 	// Idempotent reports whether the platform of c drops the second of two messages with
 	// one Message.ID; nil = Can says it for all.
 	Idempotent func(c C) bool
+	// Able reports what of Can an installation of c has; nil = all of it. It is asked
+	// without the secrets behind c's references.
+	Able func(c C) Capabilities
 }
 
 // Capabilities says what a type can do beside hearing.
@@ -80,6 +83,7 @@ type Spec struct {
 	build    func(ctx context.Context, c any) (Channel, error)
 	identity func(c any) string
 	repeats  func(c any) bool
+	able     func(c any) Capabilities
 }
 
 // Define makes a Spec. It panics when the definition has no name or no New:
@@ -106,6 +110,12 @@ func Define[C any](d Definition[C]) Spec {
 			return d.Identity(*c.(*C))
 		},
 		repeats: func(c any) bool { return d.Can.Idempotent || d.Idempotent != nil && d.Idempotent(*c.(*C)) },
+		able: func(c any) Capabilities {
+			if d.Able == nil {
+				return d.Can
+			}
+			return d.Able(*c.(*C))
+		},
 	}
 }
 
@@ -138,6 +148,17 @@ func (s Spec) Decode(raw json.RawMessage, resolve Resolver) (Config, error) {
 		return Config{}, err
 	}
 	return Config{spec: s, value: c}, nil
+}
+
+// Able is what an installation with this config, as stored, can: its type's Can or
+// less. It resolves no reference, so it may be asked anywhere and at any time; of a
+// config that cannot be read it is Can.
+func (s Spec) Able(raw json.RawMessage) Capabilities {
+	c, err := s.Decode(raw, func(_, name string) (string, error) { return name, nil })
+	if err != nil {
+		return s.Can
+	}
+	return s.able(c.value)
 }
 
 // Build makes the channel. It makes no connection.

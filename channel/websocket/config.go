@@ -11,8 +11,8 @@ import (
 // A frame is a template: {{NAME}} stands for a secret, {{cursor}} for the cursor
 // of the last event stored, {{id}} for the id of the event that is acknowledged,
 // {{/pointer}} for a value of that event's frame. A frame for which a value is
-// not known is not sent. In send {{id}}, {{conversation}}, {{thread}}, {{message_id}}
-// and {{text}} are the message's. A pointer is a JSON pointer (RFC 6901) into a frame.
+// not known is not sent. In send, edit, delete, react, unreact and typing {{id}},
+// {{conversation}}, {{thread}}, {{message_id}} and {{text}} are the message's. A pointer is a JSON pointer (RFC 6901) into a frame.
 type Config struct {
 	URL         string                    `json:"url" channel:"required,connection" doc:"Where to connect: ws:// or wss://. May hold {{NAME}} of secrets and {{cursor}}, both escaped."`
 	Headers     map[string]channel.Text   `json:"headers" channel:"connection" doc:"Headers of the handshake, literal or by reference; may hold {{NAME}} of secrets."`
@@ -30,8 +30,13 @@ type Config struct {
 	IgnoreWhen    []Match      `json:"ignore_when" channel:"connection" doc:"Frames that are no events, such as the answer to ping. Frames that match the other conditions are none either."`
 	AuthCodes     []int        `json:"auth_codes" channel:"connection" default:"[4001,4003,4401,4403]" doc:"Close codes that say that our credentials are refused."`
 
-	Send   string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own; what the message does not have is null, or empty in a string. Empty sends nothing."`
-	Answer Answer `json:"answer" channel:"connection" doc:"The frame that says what became of a message. Without answer.id it counts as sent when a ping that follows it is answered."`
+	Send    string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own; what the message does not have is null, or empty in a string. Empty sends nothing."`
+	Edit    string `json:"edit" channel:"connection" doc:"The frame that changes the text of the message {{message_id}} to {{text}}; the rest is as in send. Empty edits nothing."`
+	Delete  string `json:"delete" channel:"connection" doc:"The frame that takes the message {{message_id}} back. Empty deletes nothing."`
+	React   string `json:"react" channel:"connection" doc:"The frame that reacts to the message {{message_id}} with the emoji {{text}}; set unreact with it. Empty reacts to nothing."`
+	Unreact string `json:"unreact" channel:"connection" doc:"The frame that takes such a reaction back."`
+	Typing  string `json:"typing" channel:"connection" doc:"The frame that shows in a conversation that somebody types. Without {{id}} it counts as sent when a ping that follows it is answered. Empty shows nothing."`
+	Answer  Answer `json:"answer" channel:"connection" doc:"The frame that says what became of a message, whatever its op. Without answer.id it counts as sent when a ping that follows it is answered."`
 
 	Rate     channel.Rate `json:"rate" channel:"connection" doc:"How often messages may be sent, such as 30/s or 20/m burst 5. Default: as often as there are some."`
 	ChatRate channel.Rate `json:"chat_rate" channel:"connection" doc:"How often messages may be sent into one conversation. Default: as often as rate lets us."`

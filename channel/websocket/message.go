@@ -2,11 +2,11 @@ package websocket
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"leasehold/channel"
@@ -14,7 +14,7 @@ import (
 	"leasehold/internal/jsonframe"
 )
 
-// The names that stand for parts of a message in send, beside id.
+// The names that stand for parts of a message in its frame, beside id.
 const (
 	nameConversation = "conversation"
 	nameThread       = "thread"
@@ -30,16 +30,64 @@ type answer struct {
 	within             time.Duration
 }
 
-func (p *plan) readSend(c Config, parts *handshake.Parts, f *faults) {
+// ops are the frames of a config that make something of a message, by op.
+func ops(c Config) map[string]string {
+	return map[string]string{"send": c.Send, "edit": c.Edit, "delete": c.Delete, "react": c.React, "unreact": c.Unreact, "typing": c.Typing}
+}
+
+// able is what a config has frames for.
+func able(c Config) channel.Capabilities {
+	return channel.Capabilities{
+		Send: c.Send != "", Edit: c.Edit != "", Delete: c.Delete != "", React: c.React != "" && c.Unreact != "", Typing: c.Typing != "",
+		Threads: true, Native: true,
+	}
+}
+
+func (p *plan) readMessages(c Config, parts *handshake.Parts, f *faults) {
 	names := []string{nameConversation, nameThread, nameMessageID, nameText}
-	if c.Send != "" {
+	frames := ops(c)
+	p.messages = map[string]*jsonframe.Template{}
+	for _, op := range slices.Sorted(maps.Keys(frames)) {
+		if frames[op] == "" {
+			continue
+		}
 		for _, name := range slices.Sorted(maps.Keys(p.secrets)) {
 			if slices.Contains(names, name) {
-				f.add("secrets."+name, "in send it is a part of the message; give the secret another name")
+				f.add("secrets."+name, "in %s it is a part of the message; give the secret another name", op)
 			}
 		}
+		if t := f.template(op, frames[op], parts.Names(append(names, jsonframe.NameID)...), false); t != nil {
+			p.messages[op] = t
+			p.checkMessage(c, op, t, f)
+		}
 	}
-	p.message = f.template("send", c.Send, parts.Names(append(names, jsonframe.NameID)...), false)
+	if (c.React == "") != (c.Unreact == "") {
+		f.add("unreact", "goes with react: set both or neither")
+	}
+	p.readAnswer(c, f)
+}
+
+// checkMessage holds the frame of an op to what the config says of answers.
+func (p *plan) checkMessage(c Config, op string, t *jsonframe.Template, f *faults) {
+	named := t.Uses(jsonframe.NameID)
+	if c.Answer.ID != "" && !named && op != opTyping {
+		f.add("answer.id", "%s must hold {{id}}, or no answer can repeat it", op)
+	}
+	if !c.WSPing && (c.Answer.ID == "" || !named && op == opTyping) {
+		f.add("answer.id", "with ws_ping = false nothing else tells whether a message has arrived; set it, with {{id}} in %s, or leave %s out", op, op)
+	}
+	if c.Answer.Dedupes && !named && op != opTyping {
+		f.add("answer.dedupes", "%s must hold {{id}}, or the service cannot tell a repeat", op)
+	}
+	if slices.Contains([]string{"edit", "delete", "react", "unreact"}, op) && !t.Uses(nameMessageID) {
+		f.add(op, "must hold {{message_id}}, or it says nothing of what to %s", op)
+	}
+}
+
+// opTyping alone may go without an answer: nothing is lost with it.
+const opTyping = "typing"
+
+func (p *plan) readAnswer(c Config, f *faults) {
 	a := c.Answer
 	p.answer = answer{
 		id: f.pointer("answer.id", a.ID), why: f.pointer("answer.error", a.Error), messageID: f.pointer("answer.message_id", a.MessageID),
@@ -49,16 +97,10 @@ func (p *plan) readSend(c Config, parts *handshake.Parts, f *faults) {
 	if p.answer.within < time.Second {
 		f.add("answer.within", "want at least 1s, not %s", p.answer.within)
 	}
-	switch {
-	case p.message == nil && a.ID != "":
+	if len(p.messages) == 0 && a.ID != "" {
 		f.add("answer.id", "there is nothing to answer without send")
-	case p.message == nil:
-	case a.ID != "" && !p.message.Uses(jsonframe.NameID):
-		f.add("answer.id", "send must hold {{id}}, or no answer can repeat it")
-	case a.ID == "" && !c.WSPing:
-		f.add("answer.id", "with ws_ping = false nothing else tells whether a message has arrived; set it, or leave send out")
 	}
-	if a.Dedupes && (p.message == nil || !p.message.Uses(jsonframe.NameID)) {
+	if len(p.messages) == 0 && a.Dedupes {
 		f.add("answer.dedupes", "send must hold {{id}}, or the service cannot tell a repeat")
 	}
 	if a.RetryAfter != "" && a.RetryWhen == (Match{}) {
@@ -69,20 +111,25 @@ func (p *plan) readSend(c Config, parts *handshake.Parts, f *faults) {
 	}
 }
 
-// frameOf is the frame that sends a message. Its error says what must change: the
-// message can never be sent as it is.
-func (p *plan) frameOf(m channel.Message) ([]byte, error) {
+// frameOf is the frame that a message is, and whether an answer to it can be told.
+// Its error says what must change: the message can never be sent as it is.
+func (p *plan) frameOf(m channel.Message) (frame []byte, answered bool, err error) {
+	t := p.messages[m.Op]
 	switch {
-	case p.message == nil:
-		return nil, errors.New("the installation's config has no send, which says how a message is sent; set it to speak")
-	case m.Op != "send":
-		return nil, fmt.Errorf("websocket can send and nothing else, not %q", m.Op)
-	case m.Text == "" && len(m.Native) == 0:
-		return nil, errors.New("text and native are empty; there is nothing to send")
-	case m.Conversation == "" && p.message.Uses(nameConversation):
-		return nil, errors.New("conversation is missing, and send names it")
-	case m.ID == "" && p.message.Uses(jsonframe.NameID):
-		return nil, errors.New("the message has no id, and send names it")
+	case t == nil && slices.Contains([]string{"send", "edit", "delete", "react", "unreact", "typing"}, m.Op):
+		return nil, false, fmt.Errorf("the installation's config has no %s, which says how to %s; set it first", m.Op, m.Op)
+	case t == nil:
+		return nil, false, fmt.Errorf("websocket knows no op %q", m.Op)
+	case m.Text == "" && len(m.Native) == 0 && (m.Op == "send" || m.Op == "edit"):
+		return nil, false, fmt.Errorf("text and native are empty; there is nothing to %s", m.Op)
+	case m.Text == "" && t.Uses(nameText) && strings.HasSuffix(m.Op, "react"):
+		return nil, false, fmt.Errorf("text is missing; it is the emoji to %s with", m.Op)
+	case m.Conversation == "" && t.Uses(nameConversation):
+		return nil, false, fmt.Errorf("conversation is missing, and %s names it", m.Op)
+	case m.MessageID == "" && m.Op != "send" && t.Uses(nameMessageID):
+		return nil, false, fmt.Errorf("message_id is missing, and %s names it", m.Op)
+	case m.ID == "" && t.Uses(jsonframe.NameID):
+		return nil, false, fmt.Errorf("the message has no id, and %s names it", m.Op)
 	}
 	known := map[string]json.RawMessage{}
 	for name, value := range map[string]string{nameConversation: m.Conversation, nameThread: m.Thread, nameMessageID: m.MessageID, nameText: m.Text} {
@@ -91,15 +138,16 @@ func (p *plan) frameOf(m channel.Message) ([]byte, error) {
 			known[name] = jsonframe.Quote(value)
 		}
 	}
-	b, _ := p.message.Render(jsonframe.Values{ID: jsonframe.Quote(m.ID), Message: known, Secrets: p.secrets}) // all are known
+	answered = p.answer.id != nil && t.Uses(jsonframe.NameID)
+	b, _ := t.Render(jsonframe.Values{ID: jsonframe.Quote(m.ID), Message: known, Secrets: p.secrets}) // all are known
 	if len(m.Native) == 0 {
-		return b, nil
+		return b, answered, nil
 	}
 	merged, err := jsonframe.Merge(b, m.Native)
 	if err != nil {
-		return nil, fmt.Errorf("merge native into send: %w", err)
+		return nil, false, fmt.Errorf("merge native into %s: %w", m.Op, err)
 	}
-	return merged, nil
+	return merged, answered, nil
 }
 
 // taken is what an answer says of its message.

@@ -41,8 +41,8 @@ type plan struct {
 	ignoreWhen               []*match
 	authCodes                []int
 
-	message *jsonframe.Template // nil = cannot speak
-	answer  answer
+	messages map[string]*jsonframe.Template // by op; one that is not there cannot be done
+	answer   answer
 
 	interaction interaction
 
@@ -75,7 +75,7 @@ func newPlan(c Config) (*plan, error) {
 	p.readPointers(c, f)
 	p.readFrames(c, parts, f)
 	p.readConditions(c, f)
-	p.readSend(c, parts, f)
+	p.readMessages(c, parts, f)
 	p.readInteraction(c, parts, f)
 	p.readLimits(c, f)
 	return p, errors.Join(f.errs...)

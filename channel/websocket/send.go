@@ -16,13 +16,13 @@ var (
 	errTwice        = errors.New("the message is on its way already")
 )
 
-// Send writes the frame that the config's send makes of the message. It returns once
-// the platform has answered it, or without answer.id once a ping that was written
+// Send writes the frame that the config's template for the op makes of the message. It
+// returns once the platform has answered it, or without answer.id once a ping that was written
 // behind it was answered: who answers a ping has read what came before it, which is
 // all that a WebSocket can tell. A message that was written and not answered within
 // answer.within, or before the connection ended, has an unknown outcome.
 func (s *socket) Send(ctx context.Context, m channel.Message) (channel.Receipt, error) {
-	frame, err := s.plan.frameOf(m)
+	frame, answered, err := s.plan.frameOf(m)
 	if err != nil {
 		return channel.Receipt{}, channel.Refused(err)
 	}
@@ -32,12 +32,12 @@ func (s *socket) Send(ctx context.Context, m channel.Message) (channel.Receipt, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.plan.answer.within)
 	defer cancel()
-	return session.say(ctx, m.ID, frame)
+	return session.say(ctx, m.ID, frame, answered)
 }
 
 // say sends a message and waits for what tells that it was taken.
-func (s *session) say(ctx context.Context, id string, frame []byte) (channel.Receipt, error) {
-	answer, err := s.out.enter(id, s.plan.answer.id != nil)
+func (s *session) say(ctx context.Context, id string, frame []byte, answered bool) (channel.Receipt, error) {
+	answer, err := s.out.enter(id, answered)
 	if err != nil {
 		return channel.Receipt{}, channel.NotSent(err)
 	}

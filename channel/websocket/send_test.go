@@ -229,11 +229,14 @@ func TestWhatTheServerDoesNotTake(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			b, s := w.speaking(true)
 			for words, m := range map[string]channel.Message{
-				"can send and nothing else": {ID: "1", Op: "edit", Conversation: "x", Text: "y"},
-				"nothing to send":           {ID: "1", Op: "send", Conversation: "x"},
-				"conversation is missing":   {ID: "1", Op: "send", Text: "y"},
-				"has no id":                 {Op: "send", Conversation: "x", Text: "y"},
-				"it is no JSON object":      {ID: "1", Op: "send", Conversation: "x", Native: json.RawMessage(`[1]`)},
+				"knows no op":              {ID: "1", Op: "pin", Conversation: "x", Text: "y"},
+				"there is nothing to edit": {ID: "1", Op: "edit", Conversation: "x", MessageID: "p"},
+				"message_id is missing":    {ID: "1", Op: "delete", Conversation: "x"},
+				"it is the emoji to react": {ID: "1", Op: "react", Conversation: "x", MessageID: "p"},
+				"nothing to send":          {ID: "1", Op: "send", Conversation: "x"},
+				"conversation is missing":  {ID: "1", Op: "send", Text: "y"},
+				"has no id":                {Op: "send", Conversation: "x", Text: "y"},
+				"it is no JSON object":     {ID: "1", Op: "send", Conversation: "x", Native: json.RawMessage(`[1]`)},
 			} {
 				_, err := s.Send(w.t.Context(), m)
 				wantOutcome(t, err, channel.SendRefused, words)
@@ -247,6 +250,9 @@ func TestWhatTheServerDoesNotTake(t *testing.T) {
 	t.Run("native has no place in a frame that is no object", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			delete(w.config, "answer")
+			for _, op := range []string{"edit", "delete", "react", "unreact", "typing"} {
+				delete(w.config, op)
+			}
 			w.config["send"] = "SAY {{conversation}} {{text}}"
 			b, s := w.speaking(true)
 			m := message("1", "x")
@@ -259,7 +265,6 @@ func TestWhatTheServerDoesNotTake(t *testing.T) {
 	t.Run("a config without send", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			delete(w.config, "send")
-			delete(w.config, "answer")
 			b, s := w.speaking(true)
 			_, err := s.Send(w.t.Context(), message("1", "x"))
 			wantOutcome(t, err, channel.SendRefused, "has no send")

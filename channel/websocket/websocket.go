@@ -29,7 +29,8 @@ import (
 var Spec = channel.Define(channel.Definition[Config]{
 	Name:       "websocket",
 	Summary:    "Any WebSocket service, by configuration; without pointers.id an event may repeat.",
-	Can:        channel.Capabilities{Send: true, Threads: true, Native: true}, // with send in its config
+	Can:        channel.Capabilities{Send: true, Edit: true, Delete: true, React: true, Typing: true, Threads: true, Native: true}, // as far as its config says how
+	Able:       able,
 	Deaf:       deadAfter,
 	Default:    defaults,
 	New:        newSocket,

@@ -25,7 +25,11 @@ type bot struct {
 	behaviour  Behaviour
 	frames     []string // heard, acknowledgements and pings left out
 	messages   []Message
-	repeats    int // messages that were dropped
+	posts      []*Post          // as many as messages
+	theirs     map[string]*Post // events that were reacted to
+	operations []Operation
+	repeats    int // messages and operations that were dropped
+	doubles    int // those, and those that were not
 	answers    []Answer
 	violations []string
 	repeated   int
@@ -92,19 +96,21 @@ func (b *bot) add(items ...item) {
 	b.each((*client).wake)
 }
 
-// take books a message, and says which one it is, from 1, and whether it is new: one
+// take books a message, and returns the platform's id of it and whether it is new: one
 // that is not is dropped where the platform does that.
-func (b *bot) take(m Message, dedupes bool) (at int, first bool) {
+func (b *bot) take(m Message, dedupes bool) (id string, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if dedupes {
-		if i := slices.IndexFunc(b.messages, func(o Message) bool { return o.ID == m.ID }); i >= 0 {
+	if i := slices.IndexFunc(b.messages, func(o Message) bool { return o.ID == m.ID }); i >= 0 && m.ID != "" {
+		b.doubles++
+		if dedupes {
 			b.repeats++
-			return i + 1, false
+			return b.posts[i].ID, false
 		}
 	}
-	b.messages = append(b.messages, m)
-	return len(b.messages), true
+	p := &Post{ID: b.name + "-sent-" + pad(len(b.messages)+1), To: m.To, Text: m.Text}
+	b.messages, b.posts = append(b.messages, m), append(b.posts, p)
+	return p.ID, true
 }
 
 func (b *bot) each(f func(*client)) {

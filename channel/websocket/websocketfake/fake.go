@@ -8,6 +8,9 @@
 // {"type":"ping"} (answered by a pong), {"type":"login","token":…},
 // {"type":"subscribe",…} and {"type":"resume","after":…}, and it takes messages:
 // {"type":"send","id":…,"to":…,"text":…}, answered by {"type":"sent","ref":…,"id":…}.
+// What was sent can be changed by {"type":"edit","id":…,"to":…,"message":…,"text":…},
+// and by delete, react and unreact; those are answered in the same way, with "error"
+// where the message is unknown or not the bot's. {"type":"typing",…} is taken, too.
 // An event of type action wants an answer at once: {"type":"answer","id":…,"ack":…}, or
 // {"type":"working","id":…}. Everything else is noted as a violation. Config is the configuration that fits.
 package websocketfake
@@ -54,6 +57,8 @@ type Options struct {
 	Acked func(bot, id string)
 	// Received is told of each message that is taken.
 	Received func(bot string, m Message)
+	// Operated is told of each operation that is done.
+	Operated func(bot string, o Operation)
 	// Step is told of each step of the protocol as it happens, on the goroutine that
 	// takes it; see Steps.
 	Step func(bot, step string)
@@ -132,7 +137,12 @@ func (s *Server) Config(address, bot string, token map[string]string) json.RawMe
 		"pointers": map[string]any{
 			"id": "/id", "type": "/type", "text": "/text", "conversation": "/conversation", "sender": "/sender", "time": "/time",
 		},
-		"send": `{"type":"send","id":{{id}},"to":{{conversation}},"thread":{{thread}},"reply_to":{{message_id}},"text":{{text}}}`,
+		"send":    `{"type":"send","id":{{id}},"to":{{conversation}},"thread":{{thread}},"reply_to":{{message_id}},"text":{{text}}}`,
+		"edit":    `{"type":"edit","id":{{id}},"to":{{conversation}},"message":{{message_id}},"text":{{text}}}`,
+		"delete":  `{"type":"delete","id":{{id}},"to":{{conversation}},"message":{{message_id}}}`,
+		"react":   `{"type":"react","id":{{id}},"to":{{conversation}},"message":{{message_id}},"text":{{text}}}`,
+		"unreact": `{"type":"unreact","id":{{id}},"to":{{conversation}},"message":{{message_id}},"text":{{text}}}`,
+		"typing":  `{"type":"typing","id":{{id}},"to":{{conversation}}}`,
 		"answer": map[string]any{
 			"id": "/ref", "message_id": "/id", "error": "/error",
 			"refused_when": map[string]any{"pointer": "/error"}, "retry_when": map[string]any{"pointer": "/busy"},
@@ -181,7 +191,7 @@ func (s *Server) bot(name string) *bot {
 	defer s.mu.Unlock()
 	b := s.bots[name]
 	if b == nil {
-		b = &bot{name: name, extra: map[string]int{}, ended: make(chan struct{})}
+		b = &bot{name: name, extra: map[string]int{}, theirs: map[string]*Post{}, ended: make(chan struct{})}
 		s.bots[name] = b
 	}
 	return b

@@ -30,6 +30,8 @@ func (c *client) listen(said chan<- message) {
 			c.do(func() { c.say([]byte(`{"type":"pong"}`)) })
 		case "send":
 			c.receive(b)
+		case "edit", "delete", "react", "unreact", "typing":
+			c.operate(b)
 		case "answer", "working":
 			c.answered(b)
 		case "login", "resume", "subscribe":
@@ -81,7 +83,36 @@ func (c *client) receive(frame []byte) {
 		c.bot.violate("sent a message that is none: %q", frame)
 		return
 	}
-	answer := map[string]any{"type": "sent", "ref": m.ID}
+	c.respond(m.ID, func(answer map[string]any) {
+		id, first := c.bot.take(m, c.server.dedupes(c.bot.name))
+		answer["id"] = id
+		if first && c.server.options.Received != nil {
+			c.server.options.Received(c.bot.name, m)
+		}
+	})
+}
+
+// operate does what a frame asks for, or says why not. One without an id of its own
+// gets no answer.
+func (c *client) operate(frame []byte) {
+	var o Operation
+	if err := json.Unmarshal(frame, &o); err != nil {
+		c.bot.violate("sent an operation that is none: %q", frame)
+		return
+	}
+	c.respond(o.ID, func(answer map[string]any) {
+		if why := c.bot.operate(o, c.server.dedupes(c.bot.name)); why != "" {
+			answer["error"] = why
+		} else if c.server.options.Operated != nil {
+			c.server.options.Operated(c.bot.name, o)
+		}
+	})
+}
+
+// respond answers the frame with this id as the platform behaves, if need be after it
+// has done what the frame asks for.
+func (c *client) respond(id string, do func(answer map[string]any)) {
+	answer := map[string]any{"type": "sent", "ref": id}
 	switch {
 	case c.how.Busy != "":
 		answer["error"], answer["busy"] = c.how.Busy, true
@@ -91,13 +122,9 @@ func (c *client) receive(frame []byte) {
 	case c.how.Refuse != "":
 		answer["error"] = c.how.Refuse
 	default:
-		at, first := c.bot.take(m, c.server.dedupes(c.bot.name))
-		answer["id"] = c.bot.name + "-sent-" + pad(at)
-		if first && c.server.options.Received != nil {
-			c.server.options.Received(c.bot.name, m)
-		}
+		do(answer)
 	}
-	if c.how.NoAnswer {
+	if c.how.NoAnswer || id == "" {
 		return
 	}
 	b, err := json.Marshal(answer)
