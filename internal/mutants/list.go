@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // mutant takes one promise away.
 type mutant struct {
 	name     string // what is taken away, as the report says it
@@ -17,7 +19,10 @@ const (
 	deliveryTests = "TestSimulation|TestMarks|TestDrop|TestLanes|TestOutage|TestRetries"
 )
 
-var mutants = []mutant{
+var mutants = slices.Concat(promised, answered)
+
+// promised are mutants of leases, of stores, and of the way from a platform to a program.
+var promised = []mutant{
 	// When a node trusts itself.
 	{
 		name: "a fence without its margin", file: "engine/timing.go", old: "- t.Margin", new: "",
