@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -26,11 +27,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	heedInterrupts()
 	testscript.Main(serving{m}, map[string]func(){"leasehold": func() {
 		os.Exit(app.Main(context.Background(), app.Options{
 			Types: append(app.Builtin(), stubborn(nil)), Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}))
 	}})
+}
+
+// heedInterrupts undoes what a shell does to what it runs in the background: an
+// interrupt is ignored there, and by all that is started from there. The end of a
+// script is an interrupt to what still runs, which must not miss it while it starts.
+func heedInterrupts() {
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // what is caught here is not ignored in what we start
+	}
 }
 
 // TestScripts drives the binary as a person types. Beside testscript's own words
