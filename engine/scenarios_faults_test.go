@@ -15,21 +15,23 @@ import (
 
 func panicsAreIsolated(r *rig) {
 	s := r.open()
-	r.install(s, "calm", "run", "goer", "send")
+	r.install(s, "calm", "run", "goer", "send", "call")
 	r.platform.set("run", rule{run: func(context.Context, *channel.Link) error { panic("in run") }})
 	r.platform.set("goer", rule{goer: func(l *channel.Link) { l.Guard(func() { panic("in a callback") }) }})
 	r.platform.set("*send", rule{send: func() error { panic("in send") }})
 	n := r.start("a", s)
 	r.within(5*time.Second, "the calm one connected", func() bool { return n.link("calm").State == engine.Connected })
 	r.within(5*time.Second, "send connected", func() bool { return n.holder.sender("send") != nil })
+	sender := n.holder.sender("send")
 	want := channel.Limits{All: channel.Rate{N: 7, Per: time.Second}}
-	if got := n.holder.sender("send").(channel.Limited).Limits(); got != want {
+	if got := sender.(channel.Limited).Limits(); got != want {
 		r.Errorf("got the limits %+v, want those of the type, %+v", got, want)
 	}
-	if _, err := n.holder.sender("send").(channel.Caller).Call(r.Context(), channel.Call{Method: "m"}); err == nil || channel.Outcome(err) != channel.SendUnknown {
+	r.within(5*time.Second, "call connected", func() bool { return n.holder.sender("call") != nil })
+	if _, err := n.holder.sender("call").(channel.Caller).Call(r.Context(), channel.Call{Method: "m"}); err == nil || channel.Outcome(err) != channel.SendUnknown {
 		r.Errorf("got %v from a call that panicked, want an unknown outcome", err)
 	}
-	_, err := n.holder.sender("send").Send(r.Context(), channel.Message{})
+	_, err := sender.Send(r.Context(), channel.Message{})
 	if err == nil || channel.Outcome(err) != channel.SendUnknown {
 		r.Errorf("got %v from a send that panicked, want an unknown outcome", err)
 	}

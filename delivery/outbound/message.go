@@ -69,7 +69,7 @@ const Orphaned = "its installation was removed"
 // Answering is r as it is posted: with the mark that the event of this seq is
 // delivered.
 func Answering(seq int64, r delivery.Reply) Message {
-	return Message{Message: r.Message, IdempotencyKey: r.Key, ExpiresIn: cmp.Or(r.ExpiresIn, ExpiryOf(r.Message.Op)), Answers: seq}
+	return Message{Message: r.Message, IdempotencyKey: r.Key, ExpiresIn: cmp.Or(r.ExpiresIn, ExpiryOf(r.Op)), Answers: seq}
 }
 
 // Receipt is what a platform said when it took a message, as it is stored and shown.
