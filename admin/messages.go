@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ type Post struct {
 	Op             string           `json:"op,omitempty"` // send, when left out
 	Conversation   string           `json:"conversation"`
 	Thread         string           `json:"thread,omitempty"`
-	MessageID      string           `json:"message_id,omitempty"` // the platform's: what is edited, deleted or reacted to
+	MessageID      string           `json:"message_id,omitempty"` // the platform's, or ours of a message that we sent: what is edited, deleted or reacted to
 	Text           string           `json:"text,omitempty"`       // of react: the emoji
 	Format         string           `json:"format,omitempty"`     // plain, when left out, or markdown
 	Native         json.RawMessage  `json:"native,omitempty"`     // merged into the platform's call
@@ -72,7 +73,7 @@ func (a *API) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.letter(row, p)
+	m, err := a.letter(r.Context(), row, p)
 	if err != nil {
 		return err
 	}
@@ -146,12 +147,15 @@ func (a *API) outcome(ctx context.Context, m Message, wait time.Duration) (Messa
 }
 
 // letter checks p against what the installation's type can do.
-func (a *API) letter(row Installation, p Post) (outbound.Message, error) {
+func (a *API) letter(ctx context.Context, row Installation, p Post) (outbound.Message, error) {
 	if p.Op == "" {
 		p.Op = "send"
 	}
 	if string(p.Native) == "null" {
 		p.Native = nil
+	}
+	if err := a.refer(ctx, row, &p); err != nil {
+		return outbound.Message{}, err
 	}
 	m := channel.Message{
 		ID: eventid.NewMessage(time.Now()), Installation: row.ID, Op: p.Op, Conversation: p.Conversation, Thread: p.Thread,
@@ -164,6 +168,41 @@ func (a *API) letter(row Installation, p Post) (outbound.Message, error) {
 		return outbound.Message{}, fault.Errorf(fault.Invalid, "%s", strings.Join(faults, "; "))
 	}
 	return outbound.Message{Message: m, IdempotencyKey: p.IdempotencyKey, ExpiresIn: p.ExpiresIn.Std()}, nil
+}
+
+// refer checks what p is about where it names a message of ours, whose conversation it
+// takes. What that has no id for yet is looked up when p is sent.
+func (a *API) refer(ctx context.Context, row Installation, p *Post) error {
+	if !eventid.IsMessage(p.MessageID) {
+		return nil
+	}
+	of, err := a.o.Store.Message(ctx, p.MessageID)
+	if fault.Is(err, fault.NotFound) || err == nil && of.Installation != row.ID {
+		return fault.Errorf(fault.Invalid, "message_id: there is no message %s of installation %s: it may be past its retention; take the platform's id of it", p.MessageID, row.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("look for what the message is about: %w", err)
+	}
+	p.Conversation = cmp.Or(p.Conversation, of.Conversation)
+	if p.Conversation != of.Conversation {
+		return fault.Errorf(fault.Invalid, "conversation: message %s is in %s; leave conversation out", of.ID, of.Conversation)
+	}
+	if of.Op != "send" {
+		return fault.Errorf(fault.Invalid, "message_id: %s is no message of its own (it is op %s); name the one that was sent", of.ID, of.Op)
+	}
+	if !ended(of) {
+		return nil
+	}
+	named := outbound.Named{State: outbound.State(slices.Index(outbound.States, of.State))}
+	if of.Receipt != nil {
+		if named.Receipt, err = json.Marshal(of.Receipt); err != nil {
+			return fmt.Errorf("read a receipt: %w", err)
+		}
+	}
+	if _, why := named.On(of.ID); why != "" {
+		return fault.Errorf(fault.Invalid, "message_id: %s", why)
+	}
+	return nil
 }
 
 // able says why the installation cannot do what m asks for.

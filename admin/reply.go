@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -44,7 +45,7 @@ func (a *API) replyEvent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.answerTo(row, e, in)
+	m, err := a.answerTo(r.Context(), row, e, in)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (a *API) replyEvent(w http.ResponseWriter, r *http.Request) error {
 }
 
 // answerTo is in as a message of the event's installation.
-func (a *API) answerTo(row Installation, e Event, in Reply) (outbound.Message, error) {
+func (a *API) answerTo(ctx context.Context, row Installation, e Event, in Reply) (outbound.Message, error) {
 	var heard channel.Event
 	if err := json.Unmarshal(e.Body, &heard); err != nil {
 		return outbound.Message{}, fmt.Errorf("reply: read the event: %w", err)
@@ -70,7 +71,7 @@ func (a *API) answerTo(row Installation, e Event, in Reply) (outbound.Message, e
 	if strings.HasPrefix(p.IdempotencyKey, "msg_") && strings.Contains(p.IdempotencyKey, "#") {
 		return outbound.Message{}, fault.Errorf(fault.Invalid, "idempotency_key: msg_…# is the key of what a target answers; take another")
 	}
-	m, err := a.letter(row, p)
+	m, err := a.letter(ctx, row, p)
 	m.Answers = e.Seq
 	return m, err
 }

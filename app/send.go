@@ -74,7 +74,7 @@ func postFlags(c *cobra.Command, post *admin.Post, native *string, expires, wait
 	f.StringVar(&post.Conversation, "conversation", "", "where to: the platform's `id` of a channel, a chat, a topic")
 	f.StringVar(&post.Thread, "thread", "", "into this thread `id` of it")
 	f.StringVar(&post.Op, "op", "send", "send, edit, delete, react, unreact or typing")
-	f.StringVar(&post.MessageID, "message-id", "", "the platform's `id` of what to edit, delete or react to")
+	f.StringVar(&post.MessageID, "message-id", "", "the `id` of what to edit, delete or react to: the platform's, or that of a message of yours, out_…")
 	f.StringVar(&post.Format, "format", channel.Plain, "how the text is written: plain, or markdown, which becomes what the platform reads")
 	f.StringVar(native, "native", "", "`JSON` for the platform's own call, or - to read it from stdin")
 	f.StringVar(&post.IdempotencyKey, "idempotency-key", "", "a `word` of yours: what was posted with it before is not posted again")

@@ -163,7 +163,13 @@ func (f *fakeBox) BeginSending(_ context.Context, t channel.Term, seq int64) (Ta
 	if mode == persisted {
 		return TakenUp{}, errFake
 	}
-	return TakenUp{Message: r.Message.Message, Event: r.event, Sealed: r.sealed}, err
+	m := TakenUp{Message: r.Message.Message, Event: r.event, Sealed: r.sealed}
+	for _, o := range f.rows {
+		if o.ID == m.MessageID && o.Installation == m.Installation {
+			m.Named = &Named{State: o.state, Receipt: []byte(o.receipt)}
+		}
+	}
+	return m, err
 }
 
 func (f *fakeBox) EndSending(_ context.Context, e End) error {

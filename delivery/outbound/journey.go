@@ -57,6 +57,10 @@ func (j *journey) send(calls, writes context.Context) {
 		j.end(writes, End{State: Queued})
 		return
 	}
+	if why := m.resolve(); why != "" {
+		j.end(writes, End{State: Refused, Error: why})
+		return
+	}
 	out := j.addressed(calls, m)
 	limited, cancel := context.WithTimeout(calls, sendTimeout)
 	receipt, err := j.sender.Send(limited, out)

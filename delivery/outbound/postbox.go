@@ -32,6 +32,7 @@ type TakenUp struct {
 
 	Event  string // the platform's id of that event
 	Sealed []byte // nil = there is none
+	Named  *Named // the message of ours that its MessageID names; nil = none does
 }
 
 // End is what became of a message that was taken up. It is fenced by the term's

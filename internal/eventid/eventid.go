@@ -79,6 +79,12 @@ func NewMessage(now time.Time) string {
 	return messagePrefix + encoding.EncodeToString(b[8-timeBytes:])
 }
 
+// IsMessage reports whether NewMessage could have made id.
+func IsMessage(id string) bool {
+	_, ok := decode(id, messagePrefix, timeBytes+randomBytes)
+	return ok
+}
+
 // decode reads size bytes; it refuses a second spelling of the same bytes.
 func decode(id, prefix string, size int) ([]byte, bool) {
 	text, ok := strings.CutPrefix(id, prefix)

@@ -90,6 +90,16 @@ func TestMessage(t *testing.T) {
 			t.Errorf("got %s twice, want two ids", a)
 		}
 	})
+	t.Run("one is told from any other word", func(t *testing.T) {
+		id := eventid.NewMessage(time.Now())
+		for word, want := range map[string]bool{
+			id: true, "": false, id[1:]: false, id + "0": false, strings.ToUpper(id): false, "out_1": false, "msg_" + id[4:]: false, eventid.Event(1): false,
+		} {
+			if got := eventid.IsMessage(word); got != want {
+				t.Errorf("%q: got %v, want %v", word, got, want)
+			}
+		}
+	})
 	t.Run("a clock before 1970 makes an id, too", func(t *testing.T) {
 		if id := eventid.NewMessage(time.Time{}); !strings.HasPrefix(id, "out_000000000") {
 			t.Errorf("got %s, want one that begins with zeros", id)

@@ -23,7 +23,7 @@ const (
    AND EXISTS (SELECT 1 FROM session s WHERE s.session_id = $3) FOR SHARE OF l),
 held AS MATERIALIZED (SELECT count(*) AS n FROM f),
 `
-	// The answer is the message as it was before, with the follow-up address of the event
+	// The answer is the message as it was before, with the message of ours that it names, and the follow-up address of the event
 	// that it answers, while it is good, and in that event's conversation only. One that is taken up by the same term
 	// again, whose answer was lost, stays as it is. What may have been sent before does
 	// not expire: it is unknown.
@@ -33,10 +33,11 @@ up AS (UPDATE message u SET epoch = $2, next_attempt = 0, state = CASE WHEN m.ex
          ended_at = CASE WHEN m.expires_at <= clock.now THEN clock.now ELSE 0 END
   FROM m, clock WHERE u.seq = m.seq AND m.state = 0)
 SELECT held.n > 0, coalesce(m.state, -1), coalesce(m.epoch, 0), coalesce(m.expires_at <= clock.now, false), coalesce(m.id, ''), coalesce(m.installation_id, ''),
-       coalesce(m.op, ''), m.conversation, m.thread, m.message_id, m.body, e.event_id, f.sealed
+       coalesce(m.op, ''), m.conversation, m.thread, m.message_id, m.body, e.event_id, f.sealed, coalesce(o.state, -1), o.receipt
   FROM held CROSS JOIN clock LEFT JOIN m ON true
   LEFT JOIN event e ON m.event_seq <> 0 AND e.seq = m.event_seq AND e.installation_id = m.installation_id AND e.conversation = m.conversation
-  LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > clock.now`
+  LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > clock.now
+  LEFT JOIN message o ON o.id = encode(m.message_id, 'escape') AND o.installation_id = m.installation_id`
 
 	// From is 0 for what expires and 1 for what was sent or not.
 	sqlEndSending = oneFence + `up AS (UPDATE message u SET state = CASE WHEN $6 = 4 AND u.doubt THEN 5 ELSE $6::smallint END, doubt = u.doubt OR $11, epoch = $2, attempts = u.attempts + $7, last_error = $9, receipt = $10,
@@ -90,7 +91,12 @@ type takenUp struct {
 
 func (m *takenUp) scan(rows pgx.Rows) error {
 	var conversation, thread, id, event []byte
-	err := rows.Scan(&m.held, &m.state, &m.epoch, &m.expired, &m.message.ID, &m.message.Installation, &m.message.Op, &conversation, &thread, &id, &m.body, &event, &m.message.Sealed)
+	var named outbound.Named
+	err := rows.Scan(&m.held, &m.state, &m.epoch, &m.expired, &m.message.ID, &m.message.Installation, &m.message.Op, &conversation, &thread, &id, &m.body, &event, &m.message.Sealed, &named.State, &named.Receipt)
+	m.message.Named = nil
+	if named.State >= 0 {
+		m.message.Named = &named
+	}
 	m.message.Conversation, m.message.Thread, m.message.MessageID, m.message.Event = string(conversation), string(thread), string(id), string(event)
 	return err
 }

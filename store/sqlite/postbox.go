@@ -17,11 +17,12 @@ const (
   FROM message m INDEXED BY message_waiting LEFT JOIN installation i ON i.id = m.installation_id
  WHERE m.state < 2 AND m.lease_id = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3`
 
-	// The follow-up address of the event that it answers, while it is good, and in that
+	// With the message of ours that it names, and the follow-up address of the event that it answers, while it is good, and in that
 	// event's conversation only.
-	sqlTakeUp = `SELECT m.state, m.epoch, m.expires_at, m.id, m.installation_id, m.op, m.conversation, m.thread, m.message_id, m.body, coalesce(e.event_id, ''), f.sealed
+	sqlTakeUp = `SELECT m.state, m.epoch, m.expires_at, m.id, m.installation_id, m.op, m.conversation, m.thread, m.message_id, m.body, coalesce(e.event_id, ''), f.sealed, coalesce(o.state, -1), coalesce(o.receipt, '')
   FROM message m LEFT JOIN event e ON m.event_seq <> 0 AND e.seq = m.event_seq AND e.installation_id = m.installation_id AND e.conversation = m.conversation
   LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > $3
+  LEFT JOIN message o ON o.id = m.message_id AND o.installation_id = m.installation_id
  WHERE m.seq = $1 AND m.lease_id = $2`
 	sqlBegin = `UPDATE message SET state = 1, epoch = $2, next_attempt = 0 WHERE seq = $1`
 	// From is 0 for what expires and 1 for what was sent or not. What may have been
@@ -106,10 +107,15 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ou
 			return outbound.ErrFenced, err
 		}
 		var state outbound.State
+		var named outbound.Named
 		var epoch, expires int64
 		var body []byte
 		err = g.w.get(sqlTakeUp, []any{seq, t.Installation, g.w.now}, &state, &epoch, &expires, &m.ID, &m.Installation, &m.Op, &m.Conversation, &m.Thread, &m.MessageID,
-			&body, &m.Event, &m.Sealed)
+			&body, &m.Event, &m.Sealed, &named.State, &named.Receipt)
+		m.Named = nil
+		if err == nil && named.State >= 0 {
+			m.Named = &named
+		}
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return outbound.ErrSettled, nil

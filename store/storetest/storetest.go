@@ -96,6 +96,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("messages", func(t *testing.T) { r.messages(t) })
 	t.Run("replies", func(t *testing.T) { r.replies(t) })
 	t.Run("follow-ups", func(t *testing.T) { r.followUps(t) })
+	t.Run("named messages", func(t *testing.T) { r.namedMessages(t) })
 	t.Run("installations", func(t *testing.T) { r.installations(t) })
 	t.Run("reconcile", func(t *testing.T) { r.reconcile(t) })
 	t.Run("targets", func(t *testing.T) { r.targets(t) })
