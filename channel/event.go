@@ -32,7 +32,7 @@ type Event struct {
 	Payload      []byte          `json:"payload,omitempty"`
 	ContentType  string          `json:"content_type,omitempty"`
 	Raw          json.RawMessage `json:"raw,omitempty"` // last: what reads a stored event may cut it off
-	FollowUp     FollowUp        `json:"-"` // where the answers go for a while: never a part of what is stored or shown
+	FollowUp     FollowUp        `json:"-"`             // where the answers go for a while: never a part of what is stored or shown
 }
 
 // Ref names a conversation or a sender.

@@ -79,7 +79,7 @@ func (j *journey) addressed(ctx context.Context, m TakenUp) channel.Message {
 		j.m.log.LogAttrs(ctx, slog.LevelWarn, "follow-up address not opened", slog.String("message", m.ID), slog.String("installation", m.Installation), slog.Any("error", err))
 		return m.Message
 	}
-	m.Message.FollowUp = address
+	m.FollowUp = address
 	return m.Message
 }
 
