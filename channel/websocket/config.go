@@ -30,7 +30,7 @@ type Config struct {
 	IgnoreWhen    []Match      `json:"ignore_when" channel:"connection" doc:"Frames that are no events, such as the answer to ping. Frames that match the other conditions are none either."`
 	AuthCodes     []int        `json:"auth_codes" channel:"connection" default:"[4001,4003,4401,4403]" doc:"Close codes that say that our credentials are refused."`
 
-	Send    string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own; what the message does not have is null, or empty in a string. Empty sends nothing."`
+	Send    string `json:"send" channel:"connection" doc:"The frame that sends a message: {{text}}, {{conversation}}, {{thread}}, {{message_id}} of what it answers, {{id}} of its own, {{follow_up}} of the event that it answers while that is good; what the message does not have is null, or empty in a string. Empty sends nothing."`
 	Edit    string `json:"edit" channel:"connection" doc:"The frame that changes the text of the message {{message_id}} to {{text}}; the rest is as in send. Empty edits nothing."`
 	Delete  string `json:"delete" channel:"connection" doc:"The frame that takes the message {{message_id}} back. Empty deletes nothing."`
 	React   string `json:"react" channel:"connection" doc:"The frame that reacts to the message {{message_id}} with the emoji {{text}}; set unreact with it. Empty reacts to nothing."`
@@ -81,6 +81,11 @@ type Interaction struct {
 	When    Match  `json:"when" channel:"connection" doc:"The frames that want one. Each is an event, too."`
 	Answer  string `json:"answer" channel:"connection" doc:"The frame that answers with {{ack}}: what the program answered the event with, with interactions = \"sync\" of the installation."`
 	Working string `json:"working" channel:"connection" doc:"The frame that says that it is worked on, when there is no such answer in time, or none is waited for. Empty says nothing."`
+
+	FollowUp        string           `json:"follow_up" channel:"connection" doc:"Pointer to the address or token to which the platform takes the answers to the event for a while: {{follow_up}} in send. It is a secret, which raw does not hold."`
+	FollowUpExpires string           `json:"follow_up_expires" channel:"connection" doc:"Pointer to when that is over, written as pointers.time is."`
+	FollowUpFor     channel.Duration `json:"follow_up_for" channel:"connection" default:"15m" doc:"How long it is good where follow_up_expires says nothing; a day at most."`
+	Hide            []string         `json:"hide" channel:"connection" doc:"Pointers to other secrets that the platform puts into events, which raw does not hold either."`
 }
 
 // Pointers say where a frame holds what an event is made of. None is required.
@@ -112,5 +117,7 @@ func defaults() Config {
 		WSPing:    true,
 		PingEvery: channel.Duration(20 * time.Second),
 		Answer:    Answer{Within: channel.Duration(answerWithin)},
+
+		Interaction: Interaction{FollowUpFor: channel.Duration(channel.FollowUpDefault)},
 	}
 }

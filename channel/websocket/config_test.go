@@ -45,7 +45,7 @@ func TestAWrongConfigNamesTheKeyAndTheFix(t *testing.T) {
 		{"a negative interval", `{` + url + `,"ping_every":"-20s"}`, "must not be negative"},
 		{"too short a silence", `{` + url + `,"dead_after":"30s"}`, "dead_after: want at least twice ping_every (20s), not 30s"},
 		{"nothing that proves life", `{` + url + `,"ws_ping":false}`, "dead_after: with ws_ping = false and no ping nothing proves that the connection lives"},
-		{"an unknown name in send", `{` + url + `,"send":"{{cursor}}"}`, "send: {{cursor}} is not known here; there are: conversation, id, message_id, text, thread"},
+		{"an unknown name in send", `{` + url + `,"send":"{{cursor}}"}`, "send: {{cursor}} is not known here; there are: conversation, follow_up, id, message_id, text, thread"},
 		{"a secret that is named as a part of a message", `{` + url + `,"send":"{{text}}","secrets":{"text":{"env":"TOKEN"}}}`, "secrets.text: in send it is a part of the message"},
 		{"an answer to nothing", `{` + url + `,"answer":{"id":"/ref"}}`, "answer.id: there is nothing to answer without send"},
 		{"an answer that nothing is repeated in", `{` + url + `,"send":"{{text}}","answer":{"id":"/ref"}}`, "answer.id: send must hold {{id}}"},

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"encoding/json"
+	"time"
 	"unicode/utf8"
 
 	"leasehold/channel"
@@ -47,7 +48,7 @@ func (p *plan) event(f frame, made func() string) (channel.Event, jsonframe.Valu
 		e.Payload, e.ContentType = f.data, "application/octet-stream"
 		return e, v
 	}
-	e.Raw = f.data
+	e.Raw, e.FollowUp = p.interaction.split(f.data, time.Now())
 	found := p.layout.Read(f.data)
 	switch {
 	case found.Type != "":

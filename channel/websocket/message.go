@@ -20,6 +20,7 @@ const (
 	nameThread       = "thread"
 	nameMessageID    = "message_id"
 	nameText         = "text"
+	nameFollowUp     = "follow_up"
 )
 
 // answer is a parsed Answer.
@@ -44,7 +45,7 @@ func able(c Config) channel.Capabilities {
 }
 
 func (p *plan) readMessages(c Config, parts *handshake.Parts, f *faults) {
-	names := []string{nameConversation, nameThread, nameMessageID, nameText}
+	names := []string{nameConversation, nameThread, nameMessageID, nameText, nameFollowUp}
 	frames := ops(c)
 	p.messages = map[string]*jsonframe.Template{}
 	for _, op := range slices.Sorted(maps.Keys(frames)) {
@@ -132,7 +133,7 @@ func (p *plan) frameOf(m channel.Message) (frame []byte, answered bool, err erro
 		return nil, false, fmt.Errorf("the message has no id, and %s names it", m.Op)
 	}
 	known := map[string]json.RawMessage{}
-	for name, value := range map[string]string{nameConversation: m.Conversation, nameThread: m.Thread, nameMessageID: m.MessageID, nameText: m.Text} {
+	for name, value := range map[string]string{nameConversation: m.Conversation, nameThread: m.Thread, nameMessageID: m.MessageID, nameText: m.Text, nameFollowUp: m.FollowUp.Reveal()} {
 		known[name] = json.RawMessage("null")
 		if value != "" {
 			known[name] = jsonframe.Quote(value)

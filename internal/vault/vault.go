@@ -144,7 +144,7 @@ func (v *Vault) unseal(c Contents) (*opened, error) {
 	key, err := v.needed(c.Master)
 	switch {
 	case err != nil && !c.needsMaster():
-		return next, nil //nolint:nilerr // another one is made when it is needed
+		return next, nil // another one is made when it is needed
 	case err != nil:
 		return nil, err
 	}
