@@ -98,18 +98,19 @@ func TestOneBoxKilled(t *testing.T) {
 	t.Run("every connection of a box is back after a kill, at the rate of the dials", func(t *testing.T) {
 		w := newWorld(t, "", bots)
 		p := w.start()
-		all := func() {
+		all := func(want int) {
 			await(t, 5*time.Minute, func() (string, bool) {
 				n := w.platform.Live("")
-				return fmt.Sprintf("got %d connections, want %d", n, bots), n == bots
+				return fmt.Sprintf("got %d connections, want %d", n, want), n == want
 			})
 		}
-		all()
+		all(bots)
 		w.say(1)
 		w.arrived(time.Minute)
 		p.kill()
+		all(0) // the platform has heard of it
 		p = w.start()
-		all()
+		all(bots)
 		var since []time.Duration
 		for _, bot := range w.bots {
 			dials := w.platform.Connections(bot)

@@ -75,12 +75,14 @@ func TestMasterKeyKilled(t *testing.T) {
 // after each kill.
 type sealed struct {
 	*box
-	key    madeKey // the signing key
 	server *httptest.Server
 	took   chan error // the verdict of the first event that nobody has asked for yet
 
 	last   seal.Ring // the key in use
 	states map[string]int
+
+	mu  sync.Mutex // guards key: the server runs before there is one
+	key madeKey    // the signing key
 }
 
 func newSealed(t *testing.T) *sealed {
@@ -108,7 +110,10 @@ every = "1s"
 			t.Fatalf("secrets set: got %v %s, want a success", err, out)
 		}
 	}
-	s.key = created(t, s.box)
+	key := created(t, s.box)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = key
 	return s
 }
 
@@ -119,7 +124,10 @@ func (s *sealed) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // its sender was killed in the middle of it
 	}
-	webhook, err := standardwebhooks.NewWebhook(s.key.Key)
+	s.mu.Lock()
+	key := s.key
+	s.mu.Unlock()
+	webhook, err := standardwebhooks.NewWebhook(key.Key)
 	if err == nil {
 		err = webhook.Verify(body, r.Header)
 	}
