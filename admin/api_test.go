@@ -217,7 +217,7 @@ func (d dead) Totals(ctx context.Context) (admin.Totals, error) {
 func TestTypes(t *testing.T) {
 	t.Run("a type is told with its schema, the keys in order and secrets as references", func(t *testing.T) {
 		w := newWorld(t)
-		w.want(w.do("GET", "/v1/types", ""), http.StatusOK, `"name":"chat"`, `"can":["send","typing","threads","call"]`, `"limits":{"all":"30/s","chat":"20/m burst 5"}`, `"hosts":["chat.example.org:443"]`, `"deaf":"50s"`)
+		w.want(w.do("GET", "/v1/types", ""), http.StatusOK, `"name":"chat"`, `"can":["send","typing","threads","call"]`, `"limits":{"all":"30/s","chat":"20/m burst 5"}`, `"writes":{"markup":"mrkdwn","limit":4000,"unit":"characters"}`, `"hosts":["chat.example.org:443"]`, `"deaf":"50s"`)
 		a := w.want(w.do("GET", "/v1/types/chat", ""), http.StatusOK, `"$schema":"https://json-schema.org/draft/2020-12/schema"`, `"required":["url"]`, `"additionalProperties":false`)
 		var last int
 		for _, key := range []string{`"url":{"type":"string"`, `"token":{`, `"note":{"oneOf":[{"type":"string"},`, `"every":{"type":"string"`} {

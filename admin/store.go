@@ -141,6 +141,7 @@ type Message struct {
 	Text           string            `json:"text,omitempty"`       // with Format and Native in Message only, not in lists
 	Format         string            `json:"format,omitempty"`
 	Native         json.RawMessage   `json:"native,omitempty"`
+	Parts          int               `json:"parts,omitempty"` // the messages that it takes on the platform, when that is more than one
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	State          string            `json:"state"`
 	Attempts       int               `json:"attempts"`

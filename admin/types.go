@@ -17,9 +17,10 @@ type Type struct {
 	Hosts   []string `json:"hosts"` // host:port to allow; empty = the config names them
 	Deaf    string   `json:"deaf,omitempty"`
 	// FileOnly: only the config file can define an installation of it.
-	FileOnly bool           `json:"file_only,omitempty"`
-	Limits   channel.Limits `json:"limits,omitzero"`  // how fast the platform may be spoken to, unless the config says so
-	Schema   *schema.Schema `json:"schema,omitempty"` // of [installation.config]; not in lists
+	FileOnly bool            `json:"file_only,omitempty"`
+	Limits   channel.Limits  `json:"limits,omitzero"`  // how fast the platform may be spoken to, unless the config says so
+	Writes   channel.Writing `json:"writes,omitzero"`  // what the platform reads, unless the config says so
+	Schema   *schema.Schema  `json:"schema,omitempty"` // of [installation.config]; not in lists
 }
 
 func (a *API) listTypes(w http.ResponseWriter, r *http.Request) error {
@@ -49,7 +50,7 @@ func (a *API) showType(w http.ResponseWriter, r *http.Request) error {
 }
 
 func typeOf(s channel.Spec) Type {
-	t := Type{Name: s.Name, Summary: s.Summary, Can: []string{}, Hosts: append([]string{}, s.Hosts...), FileOnly: s.FileOnly, Limits: s.Limits}
+	t := Type{Name: s.Name, Summary: s.Summary, Can: []string{}, Hosts: append([]string{}, s.Hosts...), FileOnly: s.FileOnly, Limits: s.Limits, Writes: s.Writes}
 	if s.Deaf > 0 {
 		t.Deaf = s.Deaf.String()
 	}

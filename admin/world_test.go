@@ -34,6 +34,7 @@ type chat struct {
 var chatType = channel.Define(channel.Definition[chat]{
 	Name: "chat", Summary: "A platform for tests.", Can: channel.Capabilities{Send: true, Threads: true, Typing: true, Call: true},
 	Limits: channel.Limits{All: channel.Rate{N: 30, Per: time.Second}, Chat: channel.Rate{N: 20, Per: time.Minute, Burst: 5}},
+	Writes: channel.Writing{Markup: "mrkdwn", Limit: 4000, Unit: "characters"},
 	Hosts:  []string{"chat.example.org:443"}, Deaf: 50 * time.Second,
 	New: func(_ context.Context, c chat) (channel.Channel, error) {
 		if !strings.HasPrefix(c.URL, "ws") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -81,7 +82,7 @@ func (p *program) showsMessage(m admin.MessageView) {
 	}
 	p.fields("message", m.ID, "seq", strconv.FormatInt(m.Seq, 10), "installation", m.Installation, "op", m.Op, "conversation", m.Conversation,
 		"thread", m.Thread, "refers to", m.MessageID, "answers", m.Event, "idempotency key", m.IdempotencyKey, "format", formatOf(m), "state", m.State, "waits for", m.WaitsFor,
-		"sent as", receipt, "attempts", count(m.Attempts), "last error", m.LastError, "next attempt", stamp(m.NextAttempt),
+		"sent as", receipt, "parts", partsOf(m), "attempts", count(m.Attempts), "last error", m.LastError, "next attempt", stamp(m.NextAttempt),
 		"created", stamp(m.CreatedAt), "expires", expires, "ended", stamp(m.EndedAt))
 	if m.Text != "" {
 		p.line("\n%s", clean(m.Text))
@@ -92,6 +93,18 @@ func (p *program) showsMessage(m admin.MessageView) {
 			p.line("\n%s", shown.String())
 		}
 	}
+}
+
+// partsOf is how many of its parts were sent; "" = it has none.
+func partsOf(m admin.MessageView) string {
+	if m.Parts == 0 {
+		return ""
+	}
+	sent := 0
+	if m.Receipt != nil {
+		sent = len(m.Receipt.Parts)
+	}
+	return fmt.Sprintf("%d of %d sent", sent, m.Parts)
 }
 
 // formatOf is how its text is written, where that is worth a line.

@@ -160,8 +160,11 @@ func (p *program) posted(m admin.MessageView, waited bool) error {
 // says is a message's state in a few words.
 func says(m admin.MessageView) string {
 	words := m.State
-	if m.Receipt != nil && m.Receipt.MessageID != "" {
+	if m.Receipt != nil && m.Receipt.MessageID != "" && m.State == outbound.Sent.String() {
 		words += " as " + m.Receipt.MessageID
+		if more := len(m.Receipt.Parts) - 1; more > 0 {
+			words += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	if m.LastError != "" {
 		words += ": " + m.LastError

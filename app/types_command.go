@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,6 +117,9 @@ func (p *program) showTypeKeys(t admin.Type) {
 		if l.rate.N > 0 {
 			p.line("Messages are sent%s no faster than %s.", l.of, l.rate)
 		}
+	}
+	if most := t.Writes.String(); most != "" {
+		p.line("A text is written as %s, at most %s in one message.", cmp.Or(t.Writes.Markup, channel.Plain), most)
 	}
 	if t.FileOnly {
 		p.line("Only the config file can define one.")

@@ -15,7 +15,7 @@ type Message struct {
 	Thread       string
 	MessageID    string // what an edit, a reaction or a reply refers to
 	Text         string
-	Format       string          // how Text is written: Plain, which "" is too, or Markdown
+	Format       string          // how Text was written: Plain, which "" is too, or Markdown; a Sender is given it as it Writes
 	Native       json.RawMessage // merged into the platform's call
 	FollowUp     Secret          // where the platform takes this answer, while it does; empty = the ordinary way
 }

@@ -27,6 +27,7 @@ type Definition[C any] struct {
 	Budget  int           // what the platform allows per 24 h, counted by Link.Spend; 0 = no limit
 	Offline bool          // it makes no connection, so the limit on dials is not for it
 	Limits  Limits        // how fast the platform lets one installation send; what depends on the config says a Limited
+	Writes  Writing       // what the platform reads; what depends on the config says a Writer
 	Default func() C      // the config before the file's keys; nil = the zero C
 	// FileOnly: only the config file may define an installation of the type. It runs
 	// what its config says with the rights of this program, and nobody shall get
@@ -72,6 +73,7 @@ type Spec struct {
 	Budget  int
 	Offline bool
 	Limits  Limits
+	Writes  Writing
 	// FileOnly and Prepare are the definition's.
 	FileOnly bool
 	Prepare  func(ctx context.Context, dir string, log *slog.Logger) error
@@ -93,7 +95,7 @@ func Define[C any](d Definition[C]) Spec {
 		panic("channel: a definition needs a name and New")
 	}
 	return Spec{
-		Name: d.Name, Summary: d.Summary, Can: d.Can, Hosts: d.Hosts, Deaf: d.Deaf, Budget: d.Budget, Offline: d.Offline, Limits: d.Limits, Config: reflect.TypeFor[C](),
+		Name: d.Name, Summary: d.Summary, Can: d.Can, Hosts: d.Hosts, Deaf: d.Deaf, Budget: d.Budget, Offline: d.Offline, Limits: d.Limits, Writes: d.Writes, Config: reflect.TypeFor[C](),
 		FileOnly: d.FileOnly, Prepare: d.Prepare,
 		fresh: func() any {
 			c := new(C)

@@ -35,6 +35,15 @@ func (g *guardedSender) Limits() channel.Limits {
 	return spec.Limits
 }
 
+// Writes is the channel's own writing, or that of its type.
+func (g *guardedSender) Writes() channel.Writing {
+	if w, ok := g.Sender.(channel.Writer); ok {
+		return w.Writes()
+	}
+	spec, _ := g.t.s.types.Lookup(g.t.row.Type) // as above
+	return spec.Writes
+}
+
 // Send passes the gate, or surely does not send.
 func (g *guardedSender) Send(ctx context.Context, m channel.Message) (channel.Receipt, error) {
 	return lend(g.t, "send", func() (channel.Receipt, error) { return g.Sender.Send(ctx, m) })

@@ -96,7 +96,7 @@ type testConfig struct {
 
 func (p *platform) spec() channel.Spec {
 	return channel.Define(channel.Definition[testConfig]{
-		Name: "test", Summary: "steered by a test", Limits: channel.Limits{All: channel.Rate{N: 7, Per: time.Second}},
+		Name: "test", Summary: "steered by a test", Limits: channel.Limits{All: channel.Rate{N: 7, Per: time.Second}}, Writes: channel.Writing{Markup: "discord", Limit: 2000},
 		New: func(ctx context.Context, c testConfig) (channel.Channel, error) {
 			p.mu.Lock()
 			p.built++

@@ -31,6 +31,10 @@ func panicsAreIsolated(r *rig) {
 	if _, err := n.holder.sender("call").(channel.Caller).Call(r.Context(), channel.Call{Method: "m"}); err == nil || channel.Outcome(err) != channel.SendUnknown {
 		r.Errorf("got %v from a call that panicked, want an unknown outcome", err)
 	}
+	writes := channel.Writing{Markup: "discord", Limit: 2000}
+	if got := sender.(channel.Writer).Writes(); got != writes {
+		r.Errorf("got the writing %+v, want that of the type, %+v", got, writes)
+	}
 	_, err := sender.Send(r.Context(), channel.Message{})
 	if err == nil || channel.Outcome(err) != channel.SendUnknown {
 		r.Errorf("got %v from a send that panicked, want an unknown outcome", err)

@@ -97,6 +97,7 @@ type program struct {
 var (
 	_ channel.Caller  = (*program)(nil)
 	_ channel.Limited = (*program)(nil)
+	_ channel.Writer  = (*program)(nil)
 )
 
 // Run starts the program and hears it until ctx or the program ends.
@@ -123,6 +124,17 @@ func (p *program) Limits() channel.Limits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits
+}
+
+// Writes is what the program told in its hello.
+func (p *program) Writes() channel.Writing {
+	s := p.session.Load()
+	if s == nil {
+		return channel.Writing{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
 }
 
 // Send has the program send a message.

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"leasehold/channel"
 	"leasehold/internal/child"
+	"leasehold/internal/markup"
 )
 
 // maxLine bounds a line of the program, in bytes: as large as the largest event
@@ -149,10 +151,14 @@ func (s *session) hello(body json.RawMessage) error {
 	if h.Protocol != version {
 		return channel.Rejected("protocol", fmt.Errorf("the program speaks protocol %d of exec; this version of Leasehold speaks %d; update the older of the two", h.Protocol, version))
 	}
+	err := cmp.Or(markup.CheckFlavour(h.Writes.Markup), markup.CheckLimit(h.Writes.Limit), markup.CheckUnit(h.Writes.Unit))
+	if err != nil {
+		return channel.Rejected("protocol", fmt.Errorf("the program's hello: writes: %s", s.plan.show(err.Error(), maxShown)))
+	}
 	s.mu.Lock()
 	again := !s.greeted.IsZero()
 	if !again {
-		s.greeted, s.can, s.limits = time.Now(), h.Can, h.Limits
+		s.greeted, s.can, s.limits, s.writes = time.Now(), h.Can, h.Limits, h.Writes
 	}
 	s.mu.Unlock()
 	if !again {

@@ -262,13 +262,14 @@ func TestWhatIsNotTheProtocol(t *testing.T) {
 		class       channel.Class
 		times       exec.Times // no shorter than what must come before on a busy machine
 	}{
-		"no hello":         {"no_hello", "did not say hello within 300ms", channel.Transient, exec.Times{Hello: 300 * time.Millisecond}},
-		"only garbage":     {"no_hello", "is not the protocol of exec", channel.Transient, exec.Times{Hello: 5 * time.Second}},
-		"no ready":         {"not_ready", "was not ready within 400ms", channel.Transient, exec.Times{Ready: 400 * time.Millisecond}},
-		"mute":             {"silent", "said nothing for 300ms", channel.Transient, exec.Times{Ping: 100 * time.Millisecond, Dead: 300 * time.Millisecond}},
-		"event first":      {"protocol", "said event before hello", channel.Transient, exec.Times{}},
-		"another protocol": {"protocol", "speaks protocol 2 of exec", channel.ClassRejected, exec.Times{}},
-		"closes stdout":    {"stdout_closed", "closed its standard output", channel.Transient, exec.Times{Exit: 300 * time.Millisecond}},
+		"no hello":            {"no_hello", "did not say hello within 300ms", channel.Transient, exec.Times{Hello: 300 * time.Millisecond}},
+		"only garbage":        {"no_hello", "is not the protocol of exec", channel.Transient, exec.Times{Hello: 5 * time.Second}},
+		"no ready":            {"not_ready", "was not ready within 400ms", channel.Transient, exec.Times{Ready: 400 * time.Millisecond}},
+		"mute":                {"silent", "said nothing for 300ms", channel.Transient, exec.Times{Ping: 100 * time.Millisecond, Dead: 300 * time.Millisecond}},
+		"event first":         {"protocol", "said event before hello", channel.Transient, exec.Times{}},
+		"a markup of its own": {"protocol", "hello: writes: want plain, markdown", channel.ClassRejected, exec.Times{}},
+		"another protocol":    {"protocol", "speaks protocol 2 of exec", channel.ClassRejected, exec.Times{}},
+		"closes stdout":       {"stdout_closed", "closed its standard output", channel.Transient, exec.Times{Exit: 300 * time.Millisecond}},
 	} {
 		t.Run(name+" ends it", func(t *testing.T) {
 			t.Parallel()

@@ -254,6 +254,11 @@ var programs = map[string]func(*puppet) int{
 		p.event("1")
 		return p.serve(nil)
 	},
+	"a markup of its own": func(p *puppet) int {
+		p.begin()
+		p.say(`{"hello":{"protocol":1,"writes":{"markup":"bbcode"}}}`)
+		return p.serve(nil)
+	},
 	"another protocol": func(p *puppet) int {
 		p.begin()
 		p.say(`{"hello":{"protocol":2}}`)

@@ -46,11 +46,12 @@ type (
 // What the program says, beside event and cursor.
 type (
 	hello struct {
-		Protocol int            `json:"protocol"`
-		Name     string         `json:"name"`
-		Version  string         `json:"version"`
-		Can      []string       `json:"can"`    // the ops of send that it takes
-		Limits   channel.Limits `json:"limits"` // of its platform
+		Protocol int             `json:"protocol"`
+		Name     string          `json:"name"`
+		Version  string          `json:"version"`
+		Can      []string        `json:"can"`    // the ops of send that it takes
+		Limits   channel.Limits  `json:"limits"` // of its platform
+		Writes   channel.Writing `json:"writes"` // what its platform reads
 	}
 	ready struct {
 		Identity string `json:"identity"`

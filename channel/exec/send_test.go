@@ -56,6 +56,17 @@ func TestSend(t *testing.T) {
 		}
 	})
 
+	t.Run("what it writes is what its hello says", func(t *testing.T) {
+		s := newStage(t)
+		s.config["hello"] = `,"writes":{"markup":"matrix","limit":30000,"unit":"utf16"}`
+		r := s.run("sends").connected()
+		want := channel.Writing{Markup: "matrix", Limit: 30000, Unit: "utf16"}
+		if got := r.ch.(channel.Writer).Writes(); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		r.stops(channel.ErrDraining)
+	})
+
 	t.Run("many are under way at once", func(t *testing.T) {
 		r := newStage(t).run("sends").connected()
 		var all sync.WaitGroup

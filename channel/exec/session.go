@@ -55,6 +55,7 @@ type session struct {
 	isReady  bool
 	can      []string
 	limits   channel.Limits
+	writes   channel.Writing
 	status   status
 	failure  error // why we ended it
 	results  map[string]chan result

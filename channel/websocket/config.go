@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"leasehold/channel"
+	"leasehold/internal/markup"
 )
 
 // Config is the type's part of an installation. Its doc tags are its manual.
@@ -37,6 +38,10 @@ type Config struct {
 	Unreact string `json:"unreact" channel:"connection" doc:"The frame that takes such a reaction back."`
 	Typing  string `json:"typing" channel:"connection" doc:"The frame that shows in a conversation that somebody types. Without {{id}} it counts as sent when a ping that follows it is answered. Empty shows nothing."`
 	Answer  Answer `json:"answer" channel:"connection" doc:"The frame that says what became of a message, whatever its op. Without answer.id it counts as sent when a ping that follows it is answered."`
+
+	Markup    string `json:"markup" channel:"connection" default:"plain" doc:"What the service reads in {{text}}: plain, markdown (CommonMark), mrkdwn (Slack's), discord, telegram or matrix (their HTML). Text is escaped for it, and Markdown converted."`
+	TextLimit int    `json:"text_limit" channel:"connection" doc:"How long {{text}} may be, at least 100; a longer text is sent as several messages. Default: no limit."`
+	TextUnit  string `json:"text_unit" channel:"connection" default:"bytes" doc:"What text_limit counts: bytes of UTF-8, utf16 for units of UTF-16, or characters for code points."`
 
 	Rate     channel.Rate `json:"rate" channel:"connection" doc:"How often messages may be sent, such as 30/s or 20/m burst 5. Default: as often as there are some."`
 	ChatRate channel.Rate `json:"chat_rate" channel:"connection" doc:"How often messages may be sent into one conversation. Default: as often as rate lets us."`
@@ -112,6 +117,8 @@ const answerWithin = 15 * time.Second
 func defaults() Config {
 	return Config{
 		AuthCodes: []int{4001, 4003, 4401, 4403},
+		Markup:    markup.Plain,
+		TextUnit:  markup.Bytes,
 		Binary:    binaryAccept,
 		MaxSize:   1 << 20,
 		WSPing:    true,

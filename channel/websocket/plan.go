@@ -10,6 +10,7 @@ import (
 
 	"leasehold/internal/handshake"
 	"leasehold/internal/jsonframe"
+	"leasehold/internal/markup"
 	"leasehold/internal/redact"
 )
 
@@ -191,6 +192,18 @@ func (p *plan) readLimits(c Config, f *faults) {
 	}
 	if c.MaxSize < 1 || c.MaxSize > readLimit {
 		f.add("max_size", "want 1 to %d bytes, not %d", readLimit, c.MaxSize)
+	}
+	for _, k := range []struct {
+		key string
+		err error
+	}{
+		{"markup", markup.CheckFlavour(c.Markup)},
+		{"text_limit", markup.CheckLimit(c.TextLimit)},
+		{"text_unit", markup.CheckUnit(c.TextUnit)},
+	} {
+		if k.err != nil {
+			f.add(k.key, "%w", k.err)
+		}
 	}
 	if p.pingEvery < minPingEvery {
 		f.add("ping_every", "want at least %s, not %s; ws_ping = false turns WebSocket pings off", minPingEvery, p.pingEvery)

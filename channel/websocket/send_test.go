@@ -215,6 +215,17 @@ func TestWhatTheServerDoesNotTake(t *testing.T) {
 			}
 		})
 	})
+	t.Run("what it writes is what the config says, and plain text of any length by default", func(t *testing.T) {
+		bubble(t, websocketfake.Options{}, func(w *world) {
+			if got, want := w.channel().(channel.Writer).Writes(), (channel.Writing{Markup: "plain", Unit: "bytes"}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			w.config["markup"], w.config["text_limit"], w.config["text_unit"] = "mrkdwn", 4000, "characters"
+			if got, want := w.channel().(channel.Writer).Writes(), (channel.Writing{Markup: "mrkdwn", Limit: 4000, Unit: "characters"}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	})
 	t.Run("without a pointer to the reason the answer is shown", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			w.fake.Behave(bot, websocketfake.Behaviour{Refuse: "no"})

@@ -42,12 +42,14 @@ var Spec = channel.Define(channel.Definition[Config]{
 type socket struct {
 	plan   *plan
 	limits channel.Limits
+	writes channel.Writing
 	live   atomic.Pointer[session] // while it may speak
 }
 
 var (
 	_ channel.Sender  = (*socket)(nil)
 	_ channel.Limited = (*socket)(nil)
+	_ channel.Writer  = (*socket)(nil)
 )
 
 func newSocket(_ context.Context, c Config) (channel.Channel, error) {
@@ -55,11 +57,17 @@ func newSocket(_ context.Context, c Config) (channel.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &socket{plan: p, limits: channel.Limits{All: c.Rate, Chat: c.ChatRate}}, nil
+	return &socket{
+		plan: p, limits: channel.Limits{All: c.Rate, Chat: c.ChatRate},
+		writes: channel.Writing{Markup: c.Markup, Limit: c.TextLimit, Unit: c.TextUnit},
+	}, nil
 }
 
 // Limits are those of the config.
 func (s *socket) Limits() channel.Limits { return s.limits }
+
+// Writes is what the config says.
+func (s *socket) Writes() channel.Writing { return s.writes }
 
 // Run dials, says what the configuration wants said, and hears until ctx or the
 // connection ends.

@@ -47,6 +47,7 @@ type fakeRow struct {
 	receipt    string
 	event      string
 	sealed     []byte
+	body       []byte // in place of the message's
 }
 
 func newBox() *fakeBox {
@@ -154,16 +155,21 @@ func (f *fakeBox) BeginSending(_ context.Context, t channel.Term, seq int64) (Ta
 		err = ErrSettled
 	case r.state == Queued && !wall().Before(r.until):
 		r.state, err = Expired, ErrExpired
-		if r.doubt {
-			r.state = Unknown
-		}
+		r.lapse()
 	default:
 		r.state, r.epoch = Sending, t.Epoch
 	}
 	if mode == persisted {
 		return TakenUp{}, errFake
 	}
-	m := TakenUp{Message: r.Message.Message, Event: r.event, Sealed: r.sealed}
+	l := Letter{Message: r.Message.Message}
+	if r.body != nil {
+		err = errors.Join(err, DecodeBody(r.body, &l))
+	}
+	if err == nil {
+		err = DecodeProgress([]byte(r.receipt), &l)
+	}
+	m := TakenUp{Letter: l, Event: r.event, Sealed: r.sealed}
 	for _, o := range f.rows {
 		if o.ID == m.MessageID && o.Installation == m.Installation {
 			m.Named = &Named{State: o.state, Receipt: []byte(o.receipt)}
@@ -190,19 +196,35 @@ func (f *fakeBox) EndSending(_ context.Context, e End) error {
 	case r.state != from:
 		err = ErrSettled
 	default:
-		r.state, r.epoch, r.words, r.due, r.receipt = e.State, e.Term.Epoch, e.Error, wall().Add(e.Wait), string(e.Receipt)
+		r.state, r.epoch, r.words, r.due = e.State, e.Term.Epoch, e.Error, wall().Add(e.Wait)
+		if e.Body != nil {
+			r.body = e.Body
+		}
 		if e.Count {
 			r.attempts++
 		}
-		if e.State == Expired && r.doubt {
-			r.state = Unknown
+		if e.State == Expired {
+			r.lapse()
 		}
 		r.doubt = r.doubt || e.Doubt
+		if e.Receipt != nil {
+			r.receipt, r.doubt = string(e.Receipt), false
+		}
 	}
 	if mode == persisted {
 		return errFake
 	}
 	return err
+}
+
+// lapse is what an expiry makes of what was begun.
+func (r *fakeRow) lapse() {
+	switch {
+	case r.doubt:
+		r.state = Unknown
+	case r.receipt != "":
+		r.state, r.words = Refused, Partly
+	}
 }
 
 // row is a message as it is stored.
@@ -230,6 +252,8 @@ type platform struct {
 	shared  bool // several processes speak through it, which the engine would prevent
 	dedupes bool // the second message with one id is dropped
 	limits  channel.Limits
+	writes  channel.Writing
+	texts   map[string]string // of what was taken, by id
 	answer  func(m channel.Message, n int) (took time.Duration, taken bool, err error)
 }
 
@@ -278,6 +302,10 @@ func (p *platform) Send(ctx context.Context, m channel.Message) (channel.Receipt
 	if taken {
 		p.mu.Lock()
 		p.taken = append(p.taken, m.ID)
+		if p.texts == nil {
+			p.texts = map[string]string{}
+		}
+		p.texts[m.ID] = m.Text
 		p.mu.Unlock()
 	}
 	if took > 0 {
@@ -288,6 +316,16 @@ func (p *platform) Send(ctx context.Context, m channel.Message) (channel.Receipt
 		}
 	}
 	return channel.Receipt{MessageID: "m-" + m.ID}, err
+}
+
+// Writes implements channel.Writer.
+func (p *platform) Writes() channel.Writing { return p.writes }
+
+// text is what the platform has of a message.
+func (p *platform) text(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.texts[id]
 }
 
 // Limits implements channel.Limited.
@@ -395,12 +433,12 @@ func inOrder(w *world, conversation func(id string) string) {
 	w.Helper()
 	last := map[string]int{}
 	for _, id := range w.platform.got() {
-		var n int
-		_, _ = fmt.Sscanf(id, "out_%d", &n)
+		var n, part int
+		_, _ = fmt.Sscanf(id, "out_%d.%d", &n, &part)
 		c := conversation(id)
-		if cmp.Compare(n, last[c]) <= 0 {
-			w.Errorf("got %s behind out_%d in %s", id, last[c], c)
+		if cmp.Compare(n*100+part, last[c]) <= 0 {
+			w.Errorf("got %s behind out_%d in %s", id, last[c]/100, c)
 		}
-		last[c] = n
+		last[c] = n*100 + part
 	}
 }

@@ -61,26 +61,28 @@ func (j *journey) send(calls, writes context.Context) {
 		j.end(writes, End{State: Refused, Error: why})
 		return
 	}
-	out := j.addressed(calls, m)
+	if m.Parts == nil && !j.compose(writes, &m.Letter) {
+		return
+	}
+	m.FollowUp = j.addressed(calls, m)
 	limited, cancel := context.WithTimeout(calls, sendTimeout)
-	receipt, err := j.sender.Send(limited, out)
+	receipt, err := j.sender.Send(limited, m.next())
 	cancel()
-	j.end(writes, hide(j.outcome(calls, receipt, err), out.FollowUp))
+	j.end(writes, hide(j.outcome(calls, &m.Letter, receipt, err), m.FollowUp))
 }
 
-// addressed is the message as it is sent: to the follow-up address of its event, if
-// there is one.
-func (j *journey) addressed(ctx context.Context, m TakenUp) channel.Message {
+// addressed is the follow-up address of its event, to which a message is sent, if there
+// is one.
+func (j *journey) addressed(ctx context.Context, m TakenUp) (none channel.Secret) {
 	if len(m.Sealed) == 0 || j.m.opts.FollowUp == nil {
-		return m.Message
+		return none
 	}
 	address, err := j.m.opts.FollowUp(ctx, m.Installation, m.Event, m.Sealed)
 	if err != nil {
 		j.m.log.LogAttrs(ctx, slog.LevelWarn, "follow-up address not opened", slog.String("message", m.ID), slog.String("installation", m.Installation), slog.Any("error", err))
-		return m.Message
+		return none
 	}
-	m.FollowUp = address
-	return m.Message
+	return address
 }
 
 // hide takes a follow-up address out of what the platform said of the message.
@@ -113,16 +115,11 @@ func (j *journey) begin(ctx context.Context) (m TakenUp, err error) {
 }
 
 // outcome is what Send's answer says of the message.
-func (j *journey) outcome(calls context.Context, r channel.Receipt, err error) End {
+func (j *journey) outcome(calls context.Context, l *Letter, r channel.Receipt, err error) End {
 	if err == nil {
-		receipt, err := EncodeReceipt(r)
-		e := End{State: Sent, Count: true, Receipt: receipt}
-		if err != nil {
-			e.Error = "its receipt was lost: " + err.Error()
-		}
-		return e
+		return l.sent(r)
 	}
-	e := End{Count: true, Error: words(err)}
+	e := End{Count: true, Error: l.part() + words(err)}
 	attempts := j.item.Attempts + 1
 	switch exit, _ := errors.AsType[*channel.Exit](err); channel.Outcome(err) {
 	case channel.SendRefused:
@@ -155,9 +152,9 @@ func words(err error) string {
 	return s
 }
 
-// end writes what became of the message until the store has it, or nothing may be
-// written any more: then the next holder finds it as it was begun.
-func (j *journey) end(ctx context.Context, e End) {
+// end writes what became of the message until the store has it, which it reports, or
+// nothing may be written any more: then the next holder finds it as it was begun.
+func (j *journey) end(ctx context.Context, e End) bool {
 	e.Term, e.Seq = j.h.term, j.item.Seq
 	for fails := 0; ctx.Err() == nil; {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -165,14 +162,15 @@ func (j *journey) end(ctx context.Context, e End) {
 		cancel()
 		if known(err) {
 			j.ended(ctx, e, err, fails)
-			return
+			return err == nil
 		}
 		fails++
 		j.sick(ctx, fails, err)
 		if loop.Sleep(ctx, storeWait(fails)) != nil {
-			return
+			break
 		}
 	}
+	return false
 }
 
 // ended takes in that the store has written e, or why it has not.
@@ -222,9 +220,10 @@ func (j *journey) sick(ctx context.Context, fails int, err error) {
 	}
 }
 
-// tell logs what became of a message. One that was merely put back is no news.
+// tell logs what became of a message. One that was merely put back, or goes on with its
+// next part, is no news.
 func (j *journey) tell(ctx context.Context, e End) {
-	if e.State == Queued && e.Error == "" {
+	if !e.State.Done() && e.Error == "" {
 		return
 	}
 	attrs := []slog.Attr{slog.String("message", j.item.ID), slog.String("installation", j.item.Installation)}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,6 +72,55 @@ func (s sender) Send(ctx context.Context, m channel.Message) (channel.Receipt, e
 	return through(s.m, func() (channel.Receipt, error) { return s.m.platform.Send(ctx, m) })
 }
 
+// Writes are the platform's.
+func (s sender) Writes() channel.Writing { return s.m.platform.writes }
+
+// long is a text that takes three messages of narrow.
+var (
+	long   = strings.Repeat(strings.Repeat("x", 90)+"\n", 3)
+	narrow = channel.Writing{Limit: 100, Unit: "utf16"}
+)
+
+// lengthen makes every third message a long one.
+func lengthen(n int) func(*fakeRow) {
+	return func(r *fakeRow) {
+		if n%3 == 2 {
+			r.Text = long
+		}
+	}
+}
+
+// sentParts is how many of a message's parts the platform has taken, each once and none
+// before the one in front of it.
+func sentParts(w *world, got map[string]int, r *fakeRow) (n int) {
+	w.Helper()
+	ids := []string{r.ID}
+	if r.Text == long {
+		ids = append(ids, r.ID+".2", r.ID+".3")
+	}
+	for i, id := range ids {
+		switch {
+		case got[id] > 1:
+			w.Errorf("%s: got it taken %d times, want once", id, got[id])
+		case got[id] == 1 && n < i:
+			w.Errorf("%s: got it taken, and not what is before it", id)
+		case got[id] == 1:
+			n++
+		}
+	}
+	switch whole := len(ids); {
+	case r.state == Sent && n < whole:
+		w.Errorf("%s: got sent with %d of %d parts, want all", r.ID, n, whole)
+	case r.state == Sent && whole > 1 && w.platform.text(ids[0])+w.platform.text(ids[1])+w.platform.text(ids[2]) != strings.ReplaceAll(long, "\n", ""):
+		w.Errorf("%s: got another text sent than was posted", r.ID)
+	case (r.state == Refused || r.state == Expired) && n > 0 && strings.Count(r.receipt, "m-") != n+1:
+		w.Errorf("%s: got %s with %d parts on the platform and the receipt %s, want it to have them", r.ID, r.state, n, r.receipt)
+	case r.state == Unknown && n > 0 && n < whole && r.words == "":
+		w.Errorf("%s: got unknown without a reason", r.ID)
+	}
+	return n
+}
+
 // taken is how often the platform has taken each message.
 func taken(p *platform) map[string]int {
 	n := map[string]int{}
@@ -86,15 +136,8 @@ func judge(w *world) (unknown int) {
 	got := taken(w.platform)
 	for seq := range int64(len(w.box.rows)) {
 		r := w.box.row(seq + 1)
-		n := got[r.ID]
-		switch {
-		case n > 1:
-			w.Errorf("%s: got it taken %d times, want once", r.ID, n)
-		case r.state == Sent && n == 0:
-			w.Errorf("%s: got sent, want what the platform has not taken to be anything else", r.ID)
-		case (r.state == Refused || r.state == Expired) && n > 0:
-			w.Errorf("%s: got %s, and the platform has it", r.ID, r.state)
-		case !r.state.Done():
+		sentParts(w, got, &r)
+		if !r.state.Done() {
 			w.Errorf("%s: got %s, want it done", r.ID, r.state)
 		}
 		if r.state == Unknown {
@@ -108,7 +151,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 	for _, repeats := range []bool{false, true} {
 		for at, last := 1, false; !last; at++ {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{T: t, box: newBox(), platform: &platform{dedupes: repeats}}
+				w := &world{T: t, box: newBox(), platform: &platform{dedupes: repeats, writes: narrow}}
 				w.platform.answer = func(m channel.Message, n int) (time.Duration, bool, error) {
 					if m.ID == "out_2" && n == 0 {
 						return 0, false, channel.NotSent(errors.New("busy"))
@@ -116,7 +159,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 					return 0, true, nil
 				}
 				for n := range 6 {
-					w.box.post("a", fmt.Sprint("C", n%2))
+					w.box.post("a", fmt.Sprint("C", n%2), lengthen(n))
 				}
 				o := Options{Random: func() float64 { return 0 }}
 				if repeats {
@@ -177,7 +220,7 @@ func TestSimulation(t *testing.T) {
 				defer mu.Unlock()
 				return r.IntN(n)
 			}
-			w := &world{T: t, box: newBox(), platform: &platform{shared: true, dedupes: repeats}}
+			w := &world{T: t, box: newBox(), platform: &platform{shared: true, dedupes: repeats, writes: narrow}}
 			w.platform.answer = func(channel.Message, int) (time.Duration, bool, error) {
 				took := time.Duration(roll(2000)) * time.Millisecond
 				switch roll(12) {
@@ -245,7 +288,7 @@ func TestSimulation(t *testing.T) {
 					node.Live(t, w.platform)
 				default:
 					for range 1 + roll(5) {
-						w.box.post(lease, fmt.Sprint(lease, roll(3)))
+						w.box.post(lease, fmt.Sprint(lease, roll(3)), lengthen(roll(6)))
 					}
 					node.Wake(lease)
 				}

@@ -73,48 +73,82 @@ func Answering(seq int64, r delivery.Reply) Message {
 }
 
 // Receipt is what a platform said when it took a message, as it is stored and shown.
+// That of a text that was too long for one has what it said of each part so far; its
+// MessageID is the first one's.
 type Receipt struct {
 	MessageID string          `json:"message_id,omitempty"` // the platform's
 	Raw       json.RawMessage `json:"raw,omitempty"`
+	Parts     []Receipt       `json:"parts,omitempty"`
+}
+
+// Letter is a message with how far it has come.
+type Letter struct {
+	channel.Message
+
+	// Parts are the texts that it is sent as, as the platform reads them, from when it
+	// turned out that it takes several; nil = one, as far as is known.
+	Parts []string
+	Taken []Receipt // of the parts that were sent, in their order
 }
 
 // body is what a store keeps of a message without looking into it. Native is a
 // string: it stays what it was to the byte.
 type body struct {
-	Text   string `json:"text,omitempty"`
-	Format string `json:"format,omitempty"` // left out when it is plain
-	Native string `json:"native,omitempty"`
+	Text   string   `json:"text,omitempty"`
+	Format string   `json:"format,omitempty"` // left out when it is plain
+	Native string   `json:"native,omitempty"`
+	Parts  []string `json:"parts,omitempty"` // see Letter
 }
 
 // EncodeBody writes what of a message a store keeps as one value.
-func EncodeBody(m channel.Message) ([]byte, error) {
+func EncodeBody(m channel.Message) ([]byte, error) { return EncodeLetter(Letter{Message: m}) }
+
+// EncodeLetter writes the same with the parts of the message.
+func EncodeLetter(m Letter) ([]byte, error) {
 	if m.Format == channel.Plain {
 		m.Format = ""
 	}
-	return plainJSON(body{m.Text, m.Format, string(m.Native)})
+	return plainJSON(body{m.Text, m.Format, string(m.Native), m.Parts})
 }
 
-// DecodeBody fills in what EncodeBody wrote.
-func DecodeBody(b []byte, m *channel.Message) error {
+// DecodeBody fills in what EncodeBody wrote, or who sends it has put in its place.
+func DecodeBody(b []byte, m *Letter) error {
 	var v body
 	if err := json.Unmarshal(b, &v); err != nil {
 		return fmt.Errorf("read the body of message %s: %w", m.ID, err)
 	}
-	m.Text, m.Format, m.Native = v.Text, cmp.Or(v.Format, channel.Plain), nil
+	m.Text, m.Format, m.Native, m.Parts = v.Text, cmp.Or(v.Format, channel.Plain), nil, v.Parts
 	if v.Native != "" {
 		m.Native = json.RawMessage(v.Native)
 	}
 	return nil
 }
 
+// DecodeProgress fills in what the stored receipt of a message says of its parts; it is
+// empty before the first was sent.
+func DecodeProgress(receipt []byte, m *Letter) error {
+	m.Taken = nil
+	if len(receipt) == 0 {
+		return nil
+	}
+	var v Receipt
+	if err := json.Unmarshal(receipt, &v); err != nil {
+		return fmt.Errorf("read the receipt of message %s: %w", m.ID, err)
+	}
+	m.Taken = v.Parts
+	return nil
+}
+
 // EncodeReceipt writes a receipt as one value. What a platform said that is no JSON
 // is left out.
-func EncodeReceipt(r channel.Receipt) ([]byte, error) {
+func EncodeReceipt(r channel.Receipt) ([]byte, error) { return plainJSON(receiptOf(r)) }
+
+func receiptOf(r channel.Receipt) Receipt {
 	out := Receipt{MessageID: r.MessageID}
 	if json.Valid(r.Raw) {
 		out.Raw = r.Raw
 	}
-	return plainJSON(out)
+	return out
 }
 
 // plainJSON is JSON without escapes for HTML.

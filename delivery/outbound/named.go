@@ -26,6 +26,8 @@ func (n *Named) On(id string) (platform, why string) {
 		return "", fmt.Sprintf(about+"%s, which was not sent yet", id)
 	case n.State == Unknown:
 		return "", fmt.Sprintf(about+"%s, of which nobody knows whether it was sent", id)
+	case n.State != Sent && len(n.Receipt) > 0:
+		return "", fmt.Sprintf(about+"%s, of which only a part was sent: it is %s", id, n.State)
 	case n.State != Sent:
 		return "", fmt.Sprintf(about+"%s, which was never sent: it is %s", id, n.State)
 	}

@@ -106,6 +106,7 @@ func TestAMessageMayNameOneOfOurs(t *testing.T) {
 			"it is about message out_1, of which the platform gave no id when it took it": {State: Sent, Receipt: []byte(`{"raw":{}}`)},
 			"it is about message out_1, which was not sent yet":                           {State: Sending},
 			"it is about message out_1, which was never sent: it is expired":              {State: Expired},
+			"it is about message out_1, of which only a part was sent: it is refused":     {State: Refused, Receipt: []byte(`{"message_id":"m","parts":[{"message_id":"m"}]}`)},
 		} {
 			if id, why := n.On("out_1"); id != "" || why != want {
 				t.Errorf("got %q and %q, want %q", id, why, want)

@@ -28,7 +28,7 @@ type Item struct {
 // follow-up address that is good, and the message is for that event's conversation, it
 // comes along as it was sealed.
 type TakenUp struct {
-	channel.Message
+	Letter
 
 	Event  string // the platform's id of that event
 	Sealed []byte // nil = there is none
@@ -40,12 +40,13 @@ type TakenUp struct {
 type End struct {
 	Term    channel.Term
 	Seq     int64
-	State   State         // Queued: it is tried again after Wait
+	State   State         // Queued: it goes on after Wait; Sending: it stays taken up, and only Body changes
 	Count   bool          // whether the try counts as an attempt
 	Doubt   bool          // Queued only: it may have been sent all the same, and is tried again because the platform drops the second
 	Wait    time.Duration // Queued only
 	Error   string        // why it was not sent, in the platform's words, redacted
-	Receipt []byte        // Sent only, see EncodeReceipt
+	Receipt []byte        // Sent, or Queued because a part of it was, which is no doubt any more; nil = what is stored stays
+	Body    []byte        // what EncodeLetter wrote, in place of what is stored; nil = that stays
 }
 
 // Postbox is what outbound asks of a database. Riders' messages stand under their
@@ -64,7 +65,8 @@ type Postbox interface {
 	BeginSending(ctx context.Context, t channel.Term, seq int64) (TakenUp, error)
 	// EndSending writes what became of a message that is Sending, whoever began; to
 	// Expired, of one that is Queued. One that was in doubt once is Unknown instead of
-	// Expired, whoever lets it expire. ErrFenced, ErrSettled.
+	// Expired, and one of which a part was sent is Refused with Partly, whoever lets it
+	// expire. ErrFenced, ErrSettled.
 	EndSending(ctx context.Context, e End) error
 }
 
@@ -78,6 +80,9 @@ var (
 	// ErrExpired: its time is over. It is done.
 	ErrExpired = errors.New("the message has expired")
 )
+
+// Partly is why a message is refused whose time was over when a part of it was sent.
+const Partly = "its time was over before all parts were sent; the receipt has those that were"
 
 // LostWithHolder is what is said of a message that was being sent when its holder
 // died.

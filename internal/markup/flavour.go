@@ -108,7 +108,7 @@ func headingDiscord(level int) pair {
 func backticks(content string) (pair, bool) {
 	ticks := strings.Repeat("`", longest(content, '`')+1)
 	pad := ""
-	if content != "" && (strings.ContainsAny(content[:1]+content[len(content)-1:], "` ")) {
+	if content != "" && strings.ContainsAny(content[:1]+content[len(content)-1:], "` ") {
 		pad = " "
 	}
 	return pair{ticks + pad, pad + ticks}, true

@@ -80,7 +80,7 @@ func (r *renderer) inlineCode(content string) {
 		return
 	}
 	r.begin(span{open: p.open, again: p.open, close: p.close, code: p != pair{}})
-	r.writer.text(r.f.inCode(content))
+	r.piece(r.f.inCode(content))
 	r.end()
 }
 

@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -8,11 +9,30 @@ import (
 // a text has room beside it.
 const Least = 100
 
-// Known reports whether a flavour is one of those of this package.
-func Known(name string) bool { return flavours[name] != nil }
+// CheckFlavour says why a flavour is none; "" stands for Plain.
+func CheckFlavour(name string) error {
+	if name != "" && flavours[name] == nil {
+		return fmt.Errorf("want plain, markdown, mrkdwn, discord, telegram or matrix, not %q", name)
+	}
+	return nil
+}
 
-// KnownUnit reports whether a unit is.
-func KnownUnit(name string) bool { return name == Bytes || name == UTF16 || name == Characters }
+// CheckUnit says why a unit is none; "" stands for Bytes.
+func CheckUnit(name string) error {
+	switch name {
+	case "", Bytes, UTF16, Characters:
+		return nil
+	}
+	return fmt.Errorf("want bytes, utf16 or characters, not %q", name)
+}
+
+// CheckLimit says why a limit is none; 0 = there is none.
+func CheckLimit(limit int) error {
+	if limit != 0 && limit < Least {
+		return fmt.Errorf("want at least %d, or 0 for no limit, not %d", Least, limit)
+	}
+	return nil
+}
 
 // Text is a text as somebody wrote it.
 type Text struct {

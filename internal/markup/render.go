@@ -86,7 +86,7 @@ func (r *renderer) block(n ast.Node) {
 	case *ast.TextBlock:
 		r.inlines(n)
 	case *ast.ThematicBreak:
-		r.writer.text(r.f.rule)
+		r.piece(r.f.rule)
 	case *ast.Blockquote:
 		r.quote(n)
 	case *ast.List:
@@ -242,7 +242,7 @@ func (r *renderer) code(info, content string) {
 		if i > 0 {
 			r.gap(line, betweenLines)
 		}
-		r.writer.text(r.f.inCode(l))
+		r.piece(r.f.inCode(l))
 	}
 	r.end()
 }
@@ -252,12 +252,15 @@ func language(info string) string {
 	info = resolve(info)
 	const most = 20
 	for i := range len(info) {
-		c := info[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || i > 0 && strings.IndexByte("+#-_.", c) >= 0) || i == most {
+		if c := info[i]; i == most || !isAlphanumeric(c) && (i == 0 || strings.IndexByte("+#-_.", c) < 0) {
 			return ""
 		}
 	}
 	return info
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // resolve returns text without its backslashes, and with what its entities stand for.

@@ -15,7 +15,7 @@ const (
 type kind int8
 
 const (
-	piece kind = iota // seen by the reader; cut only where it is longer than a part
+	seen  kind = iota // by the reader; cut only where it is longer than a part
 	gap               // between two texts; gone where it is cut
 	begin             // of a span
 	end               // of the latest span that began
@@ -47,9 +47,9 @@ type writer struct {
 	start  bool // nothing of the line is written yet
 }
 
-func (w *writer) text(s string) {
+func (w *writer) piece(s string) {
 	if s != "" {
-		w.tokens = append(w.tokens, token{kind: piece, s: s})
+		w.tokens = append(w.tokens, token{kind: seen, s: s})
 	}
 }
 
@@ -77,7 +77,7 @@ func (w *writer) words(f *flavour, s string, line func(weight) string) {
 			n = len(s)
 		}
 		if n > 0 {
-			w.text(f.escape(s[:n], place{start: w.start, prev: w.prev}))
+			w.piece(f.escape(s[:n], place{start: w.start, prev: w.prev}))
 			w.prev, w.start = lastRune(s[:n]), false
 			s = s[n:]
 			continue
@@ -93,12 +93,11 @@ func isSpace(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\
 
 // space writes white space.
 func (w *writer) space(f *flavour, s string, line func(weight) string) {
-	breaks := strings.Count(s, "\n")
-	switch {
-	case breaks == 0:
+	switch breaks := strings.Count(s, "\n"); breaks {
+	case 0:
 		w.gap(f.spaces(s, w.start), betweenWords)
 		return
-	case breaks == 1:
+	case 1:
 		w.gap(line(betweenLines), betweenLines)
 	default:
 		blank := strings.TrimPrefix(line(betweenLines), "\\") // a hard break ends no paragraph

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,18 +30,22 @@ held AS MATERIALIZED (SELECT count(*) AS n FROM f),
 	// not expire: it is unknown.
 	sqlBeginSending = oneFence + `clock AS MATERIALIZED (SELECT leasehold_now() AS now),
 m AS MATERIALIZED (SELECT m.* FROM message m WHERE m.seq = $4 AND m.lease_id = $1 AND (SELECT n FROM held) > 0 FOR UPDATE),
-up AS (UPDATE message u SET epoch = $2, next_attempt = 0, state = CASE WHEN m.expires_at > clock.now THEN 1 WHEN m.doubt THEN 5 ELSE 4 END,
+up AS (UPDATE message u SET epoch = $2, next_attempt = 0, state = CASE WHEN m.expires_at > clock.now THEN 1 WHEN m.doubt THEN 5 WHEN m.receipt <> '' THEN 3 ELSE 4 END,
+         last_error = CASE WHEN m.expires_at <= clock.now AND NOT m.doubt AND m.receipt <> '' THEN $5 ELSE u.last_error END,
          ended_at = CASE WHEN m.expires_at <= clock.now THEN clock.now ELSE 0 END
   FROM m, clock WHERE u.seq = m.seq AND m.state = 0)
 SELECT held.n > 0, coalesce(m.state, -1), coalesce(m.epoch, 0), coalesce(m.expires_at <= clock.now, false), coalesce(m.id, ''), coalesce(m.installation_id, ''),
-       coalesce(m.op, ''), m.conversation, m.thread, m.message_id, m.body, e.event_id, f.sealed, coalesce(o.state, -1), o.receipt
+       coalesce(m.op, ''), m.conversation, m.thread, m.message_id, m.body, m.receipt, e.event_id, f.sealed, coalesce(o.state, -1), o.receipt
   FROM held CROSS JOIN clock LEFT JOIN m ON true
   LEFT JOIN event e ON m.event_seq <> 0 AND e.seq = m.event_seq AND e.installation_id = m.installation_id AND e.conversation = m.conversation
   LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > clock.now
   LEFT JOIN message o ON o.id = encode(m.message_id, 'escape') AND o.installation_id = m.installation_id`
 
 	// From is 0 for what expires and 1 for what was sent or not.
-	sqlEndSending = oneFence + `up AS (UPDATE message u SET state = CASE WHEN $6 = 4 AND u.doubt THEN 5 ELSE $6::smallint END, doubt = u.doubt OR $11, epoch = $2, attempts = u.attempts + $7, last_error = $9, receipt = $10,
+	sqlEndSending = oneFence + `up AS (UPDATE message u SET state = CASE WHEN $6 <> 4 THEN $6::smallint WHEN u.doubt THEN 5 WHEN u.receipt <> '' THEN 3 ELSE 4 END,
+         doubt = CASE WHEN $6 = 0 AND $10 <> ''::bytea THEN false ELSE u.doubt OR $11 END, epoch = $2, attempts = u.attempts + $7,
+         last_error = CASE WHEN $6 = 4 AND NOT u.doubt AND u.receipt <> '' THEN $13 ELSE $9 END,
+         receipt = CASE WHEN $10 = ''::bytea THEN u.receipt ELSE $10 END, body = coalesce($12, u.body),
          next_attempt = CASE WHEN $6::smallint < 2 THEN leasehold_now() + $8 ELSE 0 END, ended_at = CASE WHEN $6::smallint < 2 THEN 0 ELSE leasehold_now() END
   FROM f WHERE u.seq = $4 AND u.lease_id = f.id AND u.state = $5 RETURNING u.seq)
 SELECT held.n > 0, EXISTS (SELECT 1 FROM up) FROM held`
@@ -86,13 +91,13 @@ type takenUp struct {
 	held, expired bool
 	state         outbound.State // -1 = there is none
 	epoch         int64
-	body          []byte
+	body, receipt []byte
 }
 
 func (m *takenUp) scan(rows pgx.Rows) error {
 	var conversation, thread, id, event []byte
 	var named outbound.Named
-	err := rows.Scan(&m.held, &m.state, &m.epoch, &m.expired, &m.message.ID, &m.message.Installation, &m.message.Op, &conversation, &thread, &id, &m.body, &event, &m.message.Sealed, &named.State, &named.Receipt)
+	err := rows.Scan(&m.held, &m.state, &m.epoch, &m.expired, &m.message.ID, &m.message.Installation, &m.message.Op, &conversation, &thread, &id, &m.body, &m.receipt, &event, &m.message.Sealed, &named.State, &named.Receipt)
 	m.message.Named = nil
 	if named.State >= 0 {
 		m.message.Named = &named
@@ -105,7 +110,7 @@ func (m *takenUp) scan(rows pgx.Rows) error {
 func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (outbound.TakenUp, error) {
 	m, err := write(ctx, s, func(ctx context.Context) (outbound.TakenUp, error) {
 		var m takenUp
-		err := s.atomically(ctx, s.pool, step{sql: sqlBeginSending, args: []any{t.Installation, t.Epoch, t.Owner, seq}, scan: m.scan})
+		err := s.atomically(ctx, s.pool, step{sql: sqlBeginSending, args: []any{t.Installation, t.Epoch, t.Owner, seq, outbound.Partly}, scan: m.scan})
 		switch {
 		case err != nil:
 			return m.message, err
@@ -114,7 +119,7 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ou
 		case m.state == outbound.Queued && m.expired:
 			return m.message, outbound.ErrExpired
 		case m.state == outbound.Queued, m.state == outbound.Sending && m.epoch == t.Epoch:
-			return m.message, outbound.DecodeBody(m.body, &m.message.Message)
+			return m.message, errors.Join(outbound.DecodeBody(m.body, &m.message.Letter), outbound.DecodeProgress(m.receipt, &m.message.Letter))
 		default:
 			return m.message, outbound.ErrSettled
 		}
@@ -140,7 +145,7 @@ func (s *Store) EndSending(ctx context.Context, e outbound.End) error {
 		err = s.atomically(ctx, s.pool, step{
 			sql: sqlEndSending,
 			args: []any{
-				e.Term.Installation, e.Term.Epoch, e.Term.Owner, e.Seq, int16(from), int16(e.State), count, e.Wait.Milliseconds(), plain(e.Error), receipt, e.Doubt,
+				e.Term.Installation, e.Term.Epoch, e.Term.Owner, e.Seq, int16(from), int16(e.State), count, e.Wait.Milliseconds(), plain(e.Error), receipt, e.Doubt, e.Body, outbound.Partly,
 			},
 			scan: func(rows pgx.Rows) error { return rows.Scan(&held, &ended) },
 		})

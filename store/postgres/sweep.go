@@ -41,8 +41,8 @@ DELETE FROM event e USING old WHERE e.seq = old.seq`
 	unheld = ` AND NOT EXISTS (SELECT 1 FROM lease l JOIN session s ON s.session_id = l.owner WHERE l.id = message.lease_id)`
 	// What was being sent when its holder died may have been sent.
 	sqlStranded  = `SELECT seq FROM message WHERE state < 2 AND expires_at <= $1` + unheld + ` ORDER BY seq LIMIT $2`
-	sqlEndStrand = `UPDATE message SET state = CASE WHEN state = 0 AND NOT doubt THEN 4 ELSE 5 END, ended_at = $2,
-       last_error = CASE state WHEN 0 THEN last_error ELSE $3 END
+	sqlEndStrand = `UPDATE message SET state = CASE WHEN state = 1 OR doubt THEN 5 WHEN receipt <> '' THEN 3 ELSE 4 END, ended_at = $2,
+       last_error = CASE WHEN state = 1 THEN $3 WHEN NOT doubt AND receipt <> '' THEN $4 ELSE last_error END
  WHERE seq = ANY($1::bigint[]) AND state < 2` + unheld
 
 	// In the order of their seqs, so that two sweepers do not wait for each other.
@@ -80,7 +80,7 @@ func (s *Store) Sweep(ctx context.Context, r maintenance.Retention) (maintenance
 		Notes:     s.deleteRows(sqlSweepNotes),
 		FollowUps: s.deleteRows(sqlDropFollowUps),
 		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
-			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
+			return s.changeMessages(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder, outbound.Partly)
 		},
 	}
 	return w.Sweep(ctx, r) //nolint:wrapcheck // it says what was being swept

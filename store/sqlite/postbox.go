@@ -19,16 +19,19 @@ const (
 
 	// With the message of ours that it names, and the follow-up address of the event that it answers, while it is good, and in that
 	// event's conversation only.
-	sqlTakeUp = `SELECT m.state, m.epoch, m.expires_at, m.id, m.installation_id, m.op, m.conversation, m.thread, m.message_id, m.body, coalesce(e.event_id, ''), f.sealed, coalesce(o.state, -1), coalesce(o.receipt, '')
+	sqlTakeUp = `SELECT m.state, m.epoch, m.expires_at, m.id, m.installation_id, m.op, m.conversation, m.thread, m.message_id, m.body, m.receipt, coalesce(e.event_id, ''), f.sealed, coalesce(o.state, -1), coalesce(o.receipt, '')
   FROM message m LEFT JOIN event e ON m.event_seq <> 0 AND e.seq = m.event_seq AND e.installation_id = m.installation_id AND e.conversation = m.conversation
   LEFT JOIN follow_up f ON f.event_seq = e.seq AND f.expires_at > $3
   LEFT JOIN message o ON o.id = m.message_id AND o.installation_id = m.installation_id
  WHERE m.seq = $1 AND m.lease_id = $2`
 	sqlBegin = `UPDATE message SET state = 1, epoch = $2, next_attempt = 0 WHERE seq = $1`
 	// From is 0 for what expires and 1 for what was sent or not. What may have been
-	// sent before does not expire: it is unknown.
-	sqlEnd = `UPDATE message SET state = CASE WHEN $4 = 4 AND doubt = 1 THEN 5 ELSE $4 END, epoch = $5, attempts = attempts + $6, next_attempt = $7,
-       last_error = $8, receipt = $9, ended_at = $10, doubt = max(doubt, $11)
+	// sent before does not expire: it is unknown, or refused when a part of it was. A
+	// part that was sent is no doubt any more.
+	sqlEnd = `UPDATE message SET state = CASE WHEN $4 <> 4 THEN $4 WHEN doubt = 1 THEN 5 WHEN receipt <> '' THEN 3 ELSE 4 END, epoch = $5,
+       attempts = attempts + $6, next_attempt = $7, last_error = CASE WHEN $4 = 4 AND doubt = 0 AND receipt <> '' THEN $13 ELSE $8 END,
+       receipt = CASE $9 WHEN '' THEN receipt ELSE $9 END, ended_at = $10, doubt = CASE WHEN $4 = 0 AND $9 <> '' THEN 0 ELSE max(doubt, $11) END,
+       body = coalesce($12, body)
  WHERE seq = $1 AND lease_id = $2 AND state = $3`
 )
 
@@ -109,9 +112,9 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ou
 		var state outbound.State
 		var named outbound.Named
 		var epoch, expires int64
-		var body []byte
+		var body, receipt []byte
 		err = g.w.get(sqlTakeUp, []any{seq, t.Installation, g.w.now}, &state, &epoch, &expires, &m.ID, &m.Installation, &m.Op, &m.Conversation, &m.Thread, &m.MessageID,
-			&body, &m.Event, &m.Sealed, &named.State, &named.Receipt)
+			&body, &receipt, &m.Event, &m.Sealed, &named.State, &named.Receipt)
 		m.Named = nil
 		if err == nil && named.State >= 0 {
 			m.Named = &named
@@ -122,14 +125,14 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ou
 		case err != nil:
 			return nil, err
 		case state == outbound.Sending && epoch == t.Epoch: // its answer was lost
-			return outbound.DecodeBody(body, &m.Message), nil
+			return errors.Join(outbound.DecodeBody(body, &m.Letter), outbound.DecodeProgress(receipt, &m.Letter)), nil
 		case state != outbound.Queued:
 			return outbound.ErrSettled, nil
 		case expires <= g.w.now:
 			_, err := end(g, outbound.End{Term: t, Seq: seq, State: outbound.Expired})
 			return outbound.ErrExpired, err
 		}
-		if err := outbound.DecodeBody(body, &m.Message); err != nil {
+		if err := errors.Join(outbound.DecodeBody(body, &m.Letter), outbound.DecodeProgress(receipt, &m.Letter)); err != nil {
 			return err, nil
 		}
 		_, err = g.w.exec(sqlBegin, seq, t.Epoch)
@@ -143,7 +146,7 @@ func (s *Store) BeginSending(ctx context.Context, t channel.Term, seq int64) (ou
 
 // EndSending implements outbound.Postbox.
 func (s *Store) EndSending(ctx context.Context, e outbound.End) error {
-	return failed("end sending", s.write(ctx, len(e.Receipt), func(g *group) (answer, err error) {
+	return failed("end sending", s.write(ctx, len(e.Receipt)+len(e.Body), func(g *group) (answer, err error) {
 		held, err := g.holds(e.Term)
 		if err != nil || !held {
 			return outbound.ErrFenced, err
@@ -165,11 +168,15 @@ func end(g *group, e outbound.End) (bool, error) {
 	if e.Count {
 		count = 1
 	}
+	var body any // NULL, unless it changes
+	if e.Body != nil {
+		body = e.Body
+	}
 	if e.State.Done() {
 		ended = g.w.now
 	} else {
 		next = g.w.now + e.Wait.Milliseconds()
 	}
-	n, err := g.w.affected(sqlEnd, e.Seq, e.Term.Installation, int(from), int(e.State), e.Term.Epoch, count, next, e.Error, string(e.Receipt), ended, e.Doubt)
+	n, err := g.w.affected(sqlEnd, e.Seq, e.Term.Installation, int(from), int(e.State), e.Term.Epoch, count, next, e.Error, string(e.Receipt), ended, e.Doubt, body, outbound.Partly)
 	return n > 0, err
 }

@@ -38,8 +38,8 @@ const (
 	unheld = ` AND NOT EXISTS (SELECT 1 FROM lease l JOIN session s ON s.session_id = l.owner WHERE l.id = message.lease_id)`
 	// What was being sent when its holder died may have been sent.
 	sqlStranded  = `SELECT seq FROM message INDEXED BY message_waiting WHERE state < 2 AND expires_at <= $1` + unheld + ` ORDER BY seq LIMIT $2`
-	sqlEndStrand = `UPDATE message SET state = CASE state + doubt WHEN 0 THEN 4 ELSE 5 END, ended_at = $2,
-       last_error = CASE state WHEN 0 THEN last_error ELSE $3 END
+	sqlEndStrand = `UPDATE message SET state = CASE WHEN state + doubt > 0 THEN 5 WHEN receipt <> '' THEN 3 ELSE 4 END, ended_at = $2,
+       last_error = CASE WHEN state = 1 THEN $3 WHEN doubt = 0 AND receipt <> '' THEN $4 ELSE last_error END
  WHERE seq IN (SELECT value FROM json_each($1)) AND state < 2` + unheld
 
 	// In the order of their seqs, which is nearly that of their ages.
@@ -78,7 +78,7 @@ func (s *Store) sweep(ctx context.Context, r maintenance.Retention) (maintenance
 		},
 		Notes: func(ctx context.Context, seqs []int64) (int, error) { return s.changeRows(ctx, sqlSweepNotes, seqs) },
 		Expire: func(ctx context.Context, seqs []int64, now int64) (int, error) {
-			return s.changeRows(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder)
+			return s.changeRows(ctx, sqlEndStrand, seqs, now, outbound.LostWithHolder, outbound.Partly)
 		},
 	}
 	return w.Sweep(ctx, r) //nolint:wrapcheck // it says what was being swept

@@ -93,6 +93,7 @@ func Run(t *testing.T, build func(t *testing.T, c *Clock) Harness) {
 	t.Run("status and budget", func(t *testing.T) { r.status(t) })
 	t.Run("outbox", func(t *testing.T) { r.outbox(t) })
 	t.Run("postbox", func(t *testing.T) { r.postbox(t) })
+	t.Run("parts", func(t *testing.T) { r.parts(t) })
 	t.Run("messages", func(t *testing.T) { r.messages(t) })
 	t.Run("replies", func(t *testing.T) { r.replies(t) })
 	t.Run("follow-ups", func(t *testing.T) { r.followUps(t) })

@@ -66,9 +66,9 @@ func (r *messageRow) message() (admin.Message, error) {
 	if r.Body == nil { // a list has none
 		return m, nil
 	}
-	content := channel.Message{ID: r.ID}
+	content := outbound.Letter{Message: channel.Message{ID: r.ID}}
 	err := outbound.DecodeBody(r.Body, &content)
-	m.Text, m.Format, m.Native = content.Text, content.Format, content.Native
+	m.Text, m.Format, m.Native, m.Parts = content.Text, content.Format, content.Native, len(content.Parts)
 	return m, err
 }
 
