@@ -41,19 +41,19 @@ func TestADayOfSilenceEndsNothing(t *testing.T) {
 
 func TestAMuteBrokerIsNoticedWithinTwiceTheKeepAlive(t *testing.T) {
 	for name, mute := range map[string]func(w *world){
-		"the line":           func(w *world) { w.net.BlackholeExisting() },
+		"the line":           func(w *world) { w.Net.BlackholeExisting() },
 		"the broker":         func(w *world) { w.fake.Silence(me) },
-		"all lines for ever": func(w *world) { w.net.Pause() },
+		"all lines for ever": func(w *world) { w.Net.Pause() },
 	} {
 		for _, keep := range []time.Duration{time.Second, 5 * time.Second, 11 * time.Second, 30 * time.Second, 10 * time.Minute} {
 			t.Run(name+", "+keep.String(), func(t *testing.T) {
 				bubble(t, mqttfake.Options{}, func(w *world) {
-					w.config["keep_alive"] = keep.String()
+					w.Config["keep_alive"] = keep.String()
 					b, _ := w.connected()
 					time.Sleep(time.Hour + keep/3)
 					mute(w)
 					start := time.Now()
-					w.wantExit(b, channel.Transient, "silent")
+					w.WantExit(b, channel.Transient, "silent")
 					if took := time.Since(start); took > 2*keep {
 						t.Errorf("got it noticed after %s, want at most %s", took, 2*keep)
 					}
@@ -68,10 +68,10 @@ func TestAMuteBrokerIsNoticedWithinTwiceTheKeepAlive(t *testing.T) {
 				w.publish(1)
 				time.Sleep(time.Second)
 			}
-			w.net.BlackholeExisting()
+			w.Net.BlackholeExisting()
 			start := time.Now()
 			w.publish(50)
-			w.wantExit(b, channel.Transient, "silent")
+			w.WantExit(b, channel.Transient, "silent")
 			if took := time.Since(start); took > time.Minute {
 				t.Errorf("got it noticed after %s, want at most 1m", took)
 			}
@@ -87,7 +87,7 @@ func TestAMuteBrokerIsNoticedWithinTwiceTheKeepAlive(t *testing.T) {
 func TestABusyStreamIsASignOfLife(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		w.fake.Behave(me, mqttfake.Behaviour{NoPong: true}) // the answer is always late
-		w.config["qos"] = 0
+		w.Config["qos"] = 0
 		b, _ := w.connected()
 		for range 300 {
 			w.fake.Publish(message("x", 0))
@@ -107,9 +107,9 @@ func TestABusyStreamIsASignOfLife(t *testing.T) {
 
 func TestASlowDiskIsNoSilence(t *testing.T) {
 	bubble(t, mqttfake.Options{Patience: time.Hour}, func(w *world) {
-		w.config["qos"] = 0
+		w.Config["qos"] = 0
 		b, _ := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		for range 2000 { // more than the inbox and the buffers hold
 			w.fake.Publish(message("0123456789012345678901234567890123456789", 0))
 		}
@@ -132,7 +132,7 @@ func TestPingsAreSpread(t *testing.T) {
 	bubbleOf(t, "5", mqttfake.Options{}, func(w *world) {
 		var all []*channeltest.Bench
 		for i := range 100 {
-			w.config["client_id"] = "c" + time.Duration(i).String()
+			w.Config["client_id"] = "c" + time.Duration(i).String()
 			b, _ := w.start()
 			all = append(all, b)
 		}

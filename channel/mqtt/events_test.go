@@ -33,7 +33,7 @@ func TestAMessageIsAnEvent(t *testing.T) {
 				c.message.Topic = "devices/a/t"
 				w.fake.Publish(c.message)
 				synctest.Wait()
-				events := w.memory.Events()
+				events := w.Memory.Events()
 				if len(events) != 1 {
 					t.Fatalf("got %d events, want one", len(events))
 				}
@@ -59,7 +59,7 @@ func TestAMessageIsAnEvent(t *testing.T) {
 			m.ContentType, m.Properties = "application/xml", [][2]string{{"k", "v"}, {"k", "w"}, {"", "e"}}
 			w.fake.Publish(m)
 			synctest.Wait()
-			e := w.memory.Events()[0]
+			e := w.Memory.Events()[0]
 			if e.ContentType != "application/xml" || e.Device.Properties["k"] != "w" || len(e.Device.Properties) != 2 {
 				t.Errorf("got %q and %v, want both as sent, the last of equal names", e.ContentType, e.Device.Properties)
 			}
@@ -70,13 +70,13 @@ func TestAMessageIsAnEvent(t *testing.T) {
 
 func TestQoS2IsHeardOnceAndCompleted(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
-		w.config["qos"] = 2
+		w.Config["qos"] = 2
 		b, _ := w.connected()
 		for range 50 {
 			w.fake.Publish(message("x", 2))
 		}
 		synctest.Wait()
-		if got := len(w.memory.Events()); got != 50 || len(w.fake.Acked(me)) != 50 {
+		if got := len(w.Memory.Events()); got != 50 || len(w.fake.Acked(me)) != 50 {
 			t.Errorf("got %d kept and %d completed, want 50", got, len(w.fake.Acked(me)))
 		}
 		w.stop(b, channel.ErrDraining)
@@ -123,7 +123,7 @@ func TestASessionThatIsLostIsTold(t *testing.T) {
 
 func TestWithoutASessionNothingWaitsForUs(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
-		w.config["session_expiry"] = "0s"
+		w.Config["session_expiry"] = "0s"
 		for range 2 {
 			b, _ := w.connected()
 			w.stop(b, channel.ErrDraining)
@@ -151,7 +151,7 @@ func TestARetainedMessageIsHeardOnce(t *testing.T) {
 		_ = b.Wait()
 		b, _ = w.connected()
 		w.wantKept("on")
-		if e := w.memory.Events()[0]; !e.Device.Retain {
+		if e := w.Memory.Events()[0]; !e.Device.Retain {
 			t.Errorf("got %+v, want it told that it was retained", e.Device)
 		}
 		w.stop(b, channel.ErrDraining)
@@ -164,10 +164,10 @@ func TestARetainedMessageIsHeardOnce(t *testing.T) {
 
 func TestSubscriptionsFollowTheConfig(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
-		w.config["topics"] = []string{"x/1", "x/2"}
+		w.Config["topics"] = []string{"x/1", "x/2"}
 		b, _ := w.connected()
 		w.stop(b, channel.ErrReplaced)
-		w.config["topics"] = []string{"x/2", "x/3"}
+		w.Config["topics"] = []string{"x/2", "x/3"}
 		for i := range 2 {
 			b, _ = w.connected()
 			time.Sleep(time.Second)
@@ -180,18 +180,18 @@ func TestSubscriptionsFollowTheConfig(t *testing.T) {
 		if want := map[bool]int{true: 1, false: 0}[w.is5()]; last.Subscribes != want {
 			t.Errorf("got %d SUBSCRIBE for a session that has all, want %d", last.Subscribes, want)
 		}
-		w.config["qos"] = 2
+		w.Config["qos"] = 2
 		b, _ = w.connected()
 		w.fake.Publish(mqttfake.Message{Topic: "x/3", QoS: 2})
 		synctest.Wait()
-		if got := w.memory.Events(); len(got) != 1 || got[0].Device.QoS != 2 {
+		if got := w.Memory.Events(); len(got) != 1 || got[0].Device.QoS != 2 {
 			t.Errorf("got %+v, want it with the new QoS", got)
 		}
 		w.stop(b, channel.ErrReplaced)
 	})
 	t.Run("a shared one", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.config["topics"] = []string{"$share/group/x/+"}
+			w.Config["topics"] = []string{"$share/group/x/+"}
 			b, _ := w.connected()
 			w.fake.Publish(mqttfake.Message{Topic: "x/1", Payload: []byte("shared"), QoS: 1})
 			synctest.Wait()
@@ -205,7 +205,7 @@ func TestSubscriptionsFollowTheConfig(t *testing.T) {
 			for i := range 20 {
 				topics = append(topics, "x/"+string(rune('a'+i)))
 			}
-			w.config["topics"] = topics
+			w.Config["topics"] = topics
 			b, _ := w.connected()
 			if got := w.fake.Filters(me); !slices.Equal(got, topics) {
 				t.Errorf("got %q, want all", got)
@@ -223,7 +223,7 @@ func TestABurstIsStoredInGroupsAndAcknowledgedInOrder(t *testing.T) {
 		b, _ := w.connected()
 		w.publish(5000)
 		synctest.Wait()
-		if got := len(w.memory.Events()); got != 5000 {
+		if got := len(w.Memory.Events()); got != 5000 {
 			t.Errorf("got %d kept, want 5000", got)
 		}
 		w.wantAcked()
@@ -234,12 +234,12 @@ func TestABurstIsStoredInGroupsAndAcknowledgedInOrder(t *testing.T) {
 func TestAStoreThatTakesNothingAcknowledgesNothing(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		b, _ := w.connected()
-		w.memory.Fail(channel.ErrStore, false)
+		w.Memory.Fail(channel.ErrStore, false)
 		w.publish(3)
 		if err := b.Wait(); channel.Classify(err).Err == nil || len(w.fake.Unacked(me)) != 3 {
 			t.Errorf("got %v and %d unacknowledged, want the end and all three", err, len(w.fake.Unacked(me)))
 		}
-		w.memory.Fail(nil, false)
+		w.Memory.Fail(nil, false)
 		b, _ = w.connected()
 		w.wantKept(`{"n":0}`, `{"n":1}`, `{"n":2}`)
 		w.wantAcked()

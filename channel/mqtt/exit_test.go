@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 				bubbleOf(t, version, mqttfake.Options{}, func(w *world) {
 					w.fake.Behave(me, mqttfake.Behaviour{Code: code, Words: fmt.Sprintf("because\n%#02x", code), Reference: "other.test:1883"})
 					b, _ := w.start()
-					got := w.wantExit(b, want.class, want.code)
+					got := w.WantExit(b, want.class, want.code)
 					said := strings.ToLower(got.Err.Error())
 					if !strings.Contains(said, want.words) || version == "5" && !strings.Contains(said, fmt.Sprintf("because %#02x", code)) {
 						t.Errorf("got %q, want %q and the broker's words", got.Err, want.words)
@@ -72,7 +72,7 @@ func TestRefusals(t *testing.T) {
 func TestAWrongPasswordIsRejectedAndNotRepeated(t *testing.T) {
 	bubble(t, mqttfake.Options{Password: func(string) string { return "another" }}, func(w *world) {
 		b, _ := w.start()
-		got := w.wantExit(b, channel.ClassRejected, "auth")
+		got := w.WantExit(b, channel.ClassRejected, "auth")
 		if !strings.Contains(got.Err.Error(), "not authorized") && !strings.Contains(got.Err.Error(), "not Authorized") {
 			t.Errorf("got %q, want the broker's words", got.Err)
 		}
@@ -118,7 +118,7 @@ func TestDismissals(t *testing.T) {
 			bubbleOf(t, "5", mqttfake.Options{}, func(w *world) {
 				b, _ := w.connected()
 				w.fake.Disconnect(me, code, "because\nof this")
-				got := w.wantExit(b, want.class, want.code)
+				got := w.WantExit(b, want.class, want.code)
 				if said := strings.ToLower(got.Err.Error()); !strings.Contains(said, want.words) || !strings.Contains(said, "because of this") {
 					t.Errorf("got %q, want %q and the broker's words", got.Err, want.words)
 				}
@@ -133,7 +133,7 @@ func TestARefusedTopic(t *testing.T) {
 	}
 	t.Run("among others is told, and the others are heard", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.config["topics"] = []string{"x/1", "x/2"}
+			w.Config["topics"] = []string{"x/1", "x/2"}
 			w.fake.Behave(me, refuse(map[bool]byte{true: 0x87, false: 0x80}[w.is5()]))
 			for range 2 {
 				b, _ := w.connected()
@@ -160,10 +160,10 @@ func TestARefusedTopic(t *testing.T) {
 		for code, class := range codes {
 			t.Run(fmt.Sprintf("alone ends it: %s %#02x", version, code), func(t *testing.T) {
 				bubbleOf(t, version, mqttfake.Options{}, func(w *world) {
-					w.config["topics"] = []string{"x/1"}
+					w.Config["topics"] = []string{"x/1"}
 					w.fake.Behave(me, refuse(code))
 					b, _ := w.start()
-					w.wantExit(b, class, "subscription")
+					w.WantExit(b, class, "subscription")
 					if len(b.Readies()) != 0 {
 						t.Error("got ready without a subscription")
 					}
@@ -173,7 +173,7 @@ func TestARefusedTopic(t *testing.T) {
 	}
 	t.Run("a QoS below what was asked for is told", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.config["topics"] = []string{"x/1"}
+			w.Config["topics"] = []string{"x/1"}
 			w.fake.Behave(me, refuse(0))
 			b, _ := w.connected()
 			if got := b.Notices(); len(got) != 1 || got[0].Code != "qos" {
@@ -187,8 +187,9 @@ func TestARefusedTopic(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	// rival connects with our id whenever we are connected, as a second copy does.
 	rounds := func(w *world) (ends []channel.Exit) {
-		rival := *w
-		rival.memory = copyOf(w.memory)
+		stage := *w.Stage
+		stage.Memory = copyOf(w.Memory)
+		rival := &world{&stage, w.fake}
 		for range 4 {
 			b, _ := w.connected()
 			time.Sleep(3 * time.Second)
@@ -239,7 +240,7 @@ func TestTakeover(t *testing.T) {
 			}
 			b, _ := w.connected()
 			w.fake.Cut(me)
-			w.wantExit(b, channel.Transient, "closed")
+			w.WantExit(b, channel.Transient, "closed")
 		})
 	})
 	t.Run("a connection that lasted ends the count, however it ended", func(t *testing.T) {
@@ -247,14 +248,14 @@ func TestTakeover(t *testing.T) {
 			for range 2 {
 				b, _ := w.connected()
 				w.fake.Cut(me)
-				w.wantExit(b, channel.Transient, "closed")
+				w.WantExit(b, channel.Transient, "closed")
 			}
 			b, _ := w.connected()
 			time.Sleep(31 * time.Second)
 			w.stop(b, channel.ErrDraining)
 			b, _ = w.connected()
 			w.fake.Cut(me)
-			w.wantExit(b, channel.Transient, "closed")
+			w.WantExit(b, channel.Transient, "closed")
 		})
 	})
 	t.Run("a broker that is down does not count", func(t *testing.T) {
@@ -262,7 +263,7 @@ func TestTakeover(t *testing.T) {
 			w.fake.Behave(me, mqttfake.Behaviour{DropFirst: true})
 			for range 5 {
 				b, _ := w.start()
-				w.wantExit(b, channel.Transient, "closed")
+				w.WantExit(b, channel.Transient, "closed")
 			}
 		})
 	})
@@ -270,21 +271,21 @@ func TestTakeover(t *testing.T) {
 
 func TestABrokenConnectionIsTransient(t *testing.T) {
 	for name, end := range map[string]func(w *world){
-		"reset": func(w *world) { w.net.Cut() }, "end of the stream": func(w *world) { w.net.HalfClose() },
+		"reset": func(w *world) { w.Net.Cut() }, "end of the stream": func(w *world) { w.Net.HalfClose() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, mqttfake.Options{}, func(w *world) {
 				b, _ := w.connected()
 				end(w)
-				w.wantExit(b, channel.Transient, "closed")
+				w.WantExit(b, channel.Transient, "closed")
 			})
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.net.Refuse(true)
+			w.Net.Refuse(true)
 			b, _ := w.start()
-			if got := w.wantExit(b, channel.Transient, "dial"); !strings.Contains(got.Err.Error(), "connect to "+broker) {
+			if got := w.WantExit(b, channel.Transient, "dial"); !strings.Contains(got.Err.Error(), "connect to "+broker) {
 				t.Errorf("got %q, want where", got.Err)
 			}
 		})
@@ -297,15 +298,15 @@ func TestEveryStepHasADeadline(t *testing.T) {
 		code    string
 		within  time.Duration
 	}{
-		"a dial without an answer":       {func(w *world) { w.net.Blackhole(true) }, "dial", 10 * time.Second},
+		"a dial without an answer":       {func(w *world) { w.Net.Blackhole(true) }, "dial", 10 * time.Second},
 		"a CONNECT without an answer":    {func(w *world) { w.fake.Behave(me, mqttfake.Behaviour{Stall: true}) }, "no_connack", 15 * time.Second},
 		"a SUBSCRIBE without an answer":  {func(w *world) { w.fake.Behave(me, mqttfake.Behaviour{NoSuback: true}) }, "no_suback", 15 * time.Second},
 		"a broker that reads nothing":    {func(w *world) { w.fake.Behave(me, mqttfake.Behaviour{Deaf: true}) }, "no_suback", 15 * time.Second},
-		"a listener of another protocol": {func(w *world) { w.config["url"] = "mqtt://mute.test:1" }, "no_connack", 15 * time.Second},
+		"a listener of another protocol": {func(w *world) { w.Config["url"] = "mqtt://mute.test:1" }, "no_connack", 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, mqttfake.Options{}, func(w *world) {
-				mute, err := w.net.Listen("mute.test:1")
+				mute, err := w.Net.Listen("mute.test:1")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -313,7 +314,7 @@ func TestEveryStepHasADeadline(t *testing.T) {
 				c.prepare(w)
 				start := time.Now()
 				b, _ := w.start()
-				w.wantExit(b, channel.Transient, c.code)
+				w.WantExit(b, channel.Transient, c.code)
 				if took := time.Since(start).Truncate(time.Millisecond); took != c.within {
 					t.Errorf("got an end after %s, want %s", took, c.within)
 				}
@@ -347,7 +348,7 @@ func TestWhatIsNoPacketEndsTheConnection(t *testing.T) {
 			bubble(t, mqttfake.Options{}, func(w *world) {
 				b, _ := w.connected()
 				w.fake.Raw(me, raw)
-				w.wantExit(b, channel.Transient, "protocol")
+				w.WantExit(b, channel.Transient, "protocol")
 			})
 		})
 	}
@@ -361,7 +362,7 @@ func TestWhatIsNoPacketEndsTheConnection(t *testing.T) {
 			"a CONNACK of version 3.1.1, code 1": {0x20, 2, 0, 1},
 		} {
 			bubble(t, mqttfake.Options{}, func(w *world) {
-				ln, err := w.net.Listen("odd.test:1")
+				ln, err := w.Net.Listen("odd.test:1")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -375,7 +376,7 @@ func TestWhatIsNoPacketEndsTheConnection(t *testing.T) {
 					_, _ = c.Read(make([]byte, 1000)) // until it ends
 					_ = c.Close()
 				}()
-				w.config["url"] = "mqtt://odd.test:1"
+				w.Config["url"] = "mqtt://odd.test:1"
 				b, _ := w.start()
 				time.Sleep(20 * time.Second)
 				select {

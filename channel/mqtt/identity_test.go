@@ -18,22 +18,22 @@ import (
 // cutBeforeAcks stores what is published next and cuts the connection before any
 // acknowledgement goes.
 func (w *world) cutBeforeAcks(publish func()) {
-	w.t.Helper()
+	w.T.Helper()
 	b, _ := w.connected()
-	release := w.memory.Hold()
+	release := w.Memory.Hold()
 	publish()
 	synctest.Wait()
-	w.net.Cut()
+	w.Net.Cut()
 	release()
 	if err := b.Wait(); err == nil {
-		w.t.Fatal("got no error, want the cut")
+		w.T.Fatal("got no error, want the cut")
 	}
 }
 
 func TestEqualMessagesAreTwoEvents(t *testing.T) {
 	for _, qos := range []byte{0, 1, 2} {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.config["qos"] = qos
+			w.Config["qos"] = qos
 			b, _ := w.connected()
 			for range 3 {
 				w.fake.Publish(message("same", qos))
@@ -44,8 +44,8 @@ func TestEqualMessagesAreTwoEvents(t *testing.T) {
 			b, _ = w.connected()
 			w.fake.Publish(message("same", qos))
 			synctest.Wait()
-			if got := len(w.bodies()); got != 4 || w.memory.Duplicates() != 0 {
-				t.Errorf("QoS %d: got %d events and %d duplicates after a restart, want four and none", qos, got, w.memory.Duplicates())
+			if got := len(w.bodies()); got != 4 || w.Memory.Duplicates() != 0 {
+				t.Errorf("QoS %d: got %d events and %d duplicates after a restart, want four and none", qos, got, w.Memory.Duplicates())
 			}
 			w.stop(b, channel.ErrDraining)
 		})
@@ -55,7 +55,7 @@ func TestEqualMessagesAreTwoEvents(t *testing.T) {
 func TestWhatTheBrokerRepeatsIsTheSameEvent(t *testing.T) {
 	for _, qos := range []byte{1, 2} {
 		bubble(t, mqttfake.Options{Window: 100}, func(w *world) {
-			w.config["qos"] = qos
+			w.Config["qos"] = qos
 			w.cutBeforeAcks(func() {
 				for range 50 {
 					w.fake.Publish(message("same", qos), message("other", qos))
@@ -65,8 +65,8 @@ func TestWhatTheBrokerRepeatsIsTheSameEvent(t *testing.T) {
 				t.Fatalf("got %d kept and %d unacknowledged, want 100 of each", got, len(w.fake.Unacked(me)))
 			}
 			b, _ := w.connected()
-			if got := len(w.bodies()); got != 100 || w.memory.Duplicates() != 100 {
-				t.Errorf("QoS %d: got %d events and %d duplicates, want 100 of each", qos, got, w.memory.Duplicates())
+			if got := len(w.bodies()); got != 100 || w.Memory.Duplicates() != 100 {
+				t.Errorf("QoS %d: got %d events and %d duplicates, want 100 of each", qos, got, w.Memory.Duplicates())
 			}
 			w.wantAcked()
 			w.stop(b, channel.ErrDraining)
@@ -75,10 +75,10 @@ func TestWhatTheBrokerRepeatsIsTheSameEvent(t *testing.T) {
 	t.Run("after the end of a commit that is unknown", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
 			b, _ := w.connected()
-			w.memory.Fail(channel.ErrStore, true)
+			w.Memory.Fail(channel.ErrStore, true)
 			w.publish(5)
 			_ = b.Wait()
-			w.memory.Fail(nil, false)
+			w.Memory.Fail(nil, false)
 			b, _ = w.connected()
 			if got := len(w.bodies()); got != 5 {
 				t.Errorf("got %d events, want five", got)
@@ -116,12 +116,12 @@ func TestAFloodThatIsRepeatedAsAWholeIsTheSameEvents(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			if n := len(w.memory.Events()); n != flood {
+			if n := len(w.Memory.Events()); n != flood {
 				t.Errorf("round %d: got %d events, want %d", round, n, flood)
 			}
-			w.net.Cut()
+			w.Net.Cut()
 			_ = b.Wait()
-			if got := len(w.memory.Cursor()); got > 1000 {
+			if got := len(w.Memory.Cursor()); got > 1000 {
 				t.Errorf("got a cursor of %d bytes, want a few", got)
 			}
 		}
@@ -136,12 +136,12 @@ func TestAFloodThatIsRepeatedAsAWholeIsTheSameEvents(t *testing.T) {
 func TestARepetitionOfWhatWasNeverHeardIsNew(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		b, _ := w.connected()
-		w.memory.Hold() // the disk hangs, and nothing of it is ever stored
+		w.Memory.Hold() // the disk hangs, and nothing of it is ever stored
 		w.publish(3)
 		synctest.Wait()
 		b.Kill()
 		_ = b.Wait()
-		w.memory = copyOf(w.memory)
+		w.Memory = copyOf(w.Memory)
 		b, _ = w.connected()
 		w.wantKept(`{"n":0}`, `{"n":1}`, `{"n":2}`)
 		w.wantAcked()
@@ -167,7 +167,7 @@ func TestALostSessionForgetsWhatMayBeRepeated(t *testing.T) {
 		w.fake.Publish(message("same", 1)) // with the packet id that the first one had
 		synctest.Wait()
 		w.wantKept("same", "same")
-		if strings.Count(string(w.memory.Cursor()), `"run"`) != 1 {
+		if strings.Count(string(w.Memory.Cursor()), `"run"`) != 1 {
 			t.Error("got something of the old session in the cursor, want nothing")
 		}
 		w.stop(b, channel.ErrDraining)
@@ -178,20 +178,20 @@ func TestALostSessionIsForgottenBeforeTheNextMessage(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		w.cutBeforeAcks(func() { w.fake.Publish(message("same", 1)) })
 		w.fake.Forget(me)
-		ch, err := build(w.config)
+		ch, err := build(w.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := channeltest.NewBench(w.net.DialContext, w.memory)
+		b := channeltest.NewBench(w.Net.DialContext, w.Memory)
 		ended := make(chan error, 1)
-		go func() { ended <- ch.Run(w.t.Context(), channel.NewLink(lazy{b})) }()
+		go func() { ended <- ch.Run(w.T.Context(), channel.NewLink(lazy{b})) }()
 		synctest.Wait()
-		w.memory.Fail(channel.ErrStore, false) // what comes now is never stored
+		w.Memory.Fail(channel.ErrStore, false) // what comes now is never stored
 		w.fake.Publish(message("same", 1))
 		if err := <-ended; !errors.Is(err, channel.ErrStore) {
 			t.Errorf("got %v, want the store's error", err)
 		}
-		w.memory.Fail(nil, false)
+		w.Memory.Fail(nil, false)
 		next, _ := w.connected() // where it is repeated, with the packet id of the first one
 		w.wantKept("same", "same")
 		w.wantAcked()
@@ -211,9 +211,9 @@ func (l lazy) Accept(ctx context.Context, b channel.Batch) error {
 
 func TestTheCursorStaysSmall(t *testing.T) {
 	small := func(w *world, limit int) {
-		w.t.Helper()
-		if got := len(w.memory.Cursor()); got > limit {
-			w.t.Errorf("got a cursor of %d bytes, want at most %d", got, limit)
+		w.T.Helper()
+		if got := len(w.Memory.Cursor()); got > limit {
+			w.T.Errorf("got a cursor of %d bytes, want at most %d", got, limit)
 		}
 	}
 	t.Run("over many connections", func(t *testing.T) {
@@ -225,8 +225,8 @@ func TestTheCursorStaysSmall(t *testing.T) {
 				w.stop(b, channel.ErrDraining)
 				small(w, 2200)
 			}
-			if got := len(w.bodies()); got != 1000 || w.memory.Duplicates() != 0 {
-				t.Errorf("got %d events and %d duplicates, want 1000 and none", got, w.memory.Duplicates())
+			if got := len(w.bodies()); got != 1000 || w.Memory.Duplicates() != 0 {
+				t.Errorf("got %d events and %d duplicates, want 1000 and none", got, w.Memory.Duplicates())
 			}
 		})
 	})
@@ -254,9 +254,9 @@ func TestTheCursorStaysSmall(t *testing.T) {
 func TestIdlingWritesNothing(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		b, _ := w.connected()
-		before := w.memory.Batches()
+		before := w.Memory.Batches()
 		time.Sleep(24 * time.Hour)
-		if got := w.memory.Batches() - before; got != 0 {
+		if got := w.Memory.Batches() - before; got != 0 {
 			t.Errorf("got %d commits in a day without messages, want none", got)
 		}
 		w.stop(b, channel.ErrDraining)
@@ -286,12 +286,12 @@ func TestDedupe(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubbleOf(t, "5", mqttfake.Options{}, func(w *world) {
-				w.config["dedupe"] = c.dedupe
+				w.Config["dedupe"] = c.dedupe
 				b, _ := w.connected()
 				w.fake.Publish(c.messages...)
 				synctest.Wait()
 				var got []string
-				for _, e := range w.memory.Events() {
+				for _, e := range w.Memory.Events() {
 					got = append(got, e.ID)
 					if len(c.want) >= len(got) && c.want[len(got)-1] == "" {
 						got[len(got)-1] = ""
@@ -307,12 +307,12 @@ func TestDedupe(t *testing.T) {
 	}
 	t.Run("a long id is kept as its hash", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.config["dedupe"] = "/id"
+			w.Config["dedupe"] = "/id"
 			b, _ := w.connected()
 			long := fmt.Sprintf(`{"id":%q}`, strings.Repeat("x", 1000))
 			w.fake.Publish(id(long), id(long))
 			synctest.Wait()
-			if got := w.memory.Events(); len(got) != 1 || len(got[0].ID) > 255 {
+			if got := w.Memory.Events(); len(got) != 1 || len(got[0].ID) > 255 {
 				t.Errorf("got %d events, the first with the id %q, want one with a short id", len(got), got[0].ID)
 			}
 			w.stop(b, channel.ErrDraining)
@@ -322,20 +322,20 @@ func TestDedupe(t *testing.T) {
 
 func TestTheDefaultClientID(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
-		delete(w.config, "client_id")
+		delete(w.Config, "client_id")
 		b, _ := w.connected()
 		id := b.Readies()[0].Identity
 		if len(id) != len("leasehold-bench-12345678") || !strings.HasPrefix(id, "leasehold-bench-") {
 			t.Errorf("got %q, want leasehold, the installation and eight digits", id)
 		}
 		w.stop(b, channel.ErrDraining)
-		w.config["topics"] = []string{"elsewhere"}
+		w.Config["topics"] = []string{"elsewhere"}
 		b, _ = w.connected()
 		if got := b.Readies()[0].Identity; got != id {
 			t.Errorf("got %q after a restart, want %q again", got, id)
 		}
 		w.stop(b, channel.ErrDraining)
-		w.memory = channeltest.NewMemory()
+		w.Memory = channeltest.NewMemory()
 		b, _ = w.connected()
 		if got := b.Readies()[0].Identity; got == id {
 			t.Errorf("got %q from another store, too, want another", got)
@@ -344,11 +344,11 @@ func TestTheDefaultClientID(t *testing.T) {
 	})
 	t.Run("is stored before the broker hears it", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			delete(w.config, "client_id")
-			w.memory.Fail(channel.ErrStore, false)
+			delete(w.Config, "client_id")
+			w.Memory.Fail(channel.ErrStore, false)
 			b, _ := w.start()
-			if err := b.Wait(); err == nil || w.net.Dials() != 0 {
-				t.Errorf("got %v and %d dials, want the store's error and none", err, w.net.Dials())
+			if err := b.Wait(); err == nil || w.Net.Dials() != 0 {
+				t.Errorf("got %v and %d dials, want the store's error and none", err, w.Net.Dials())
 			}
 		})
 	})
@@ -360,7 +360,7 @@ func TestACursorOfAnotherSessionSaysNothing(t *testing.T) {
 		w.publish(1)
 		synctest.Wait()
 		w.stop(b, channel.ErrDraining)
-		w.config["client_id"] = "another"
+		w.Config["client_id"] = "another"
 		b, _ = w.connected()
 		if got := b.Notices(); len(got) != 0 {
 			t.Errorf("got the notices %v from another session, want none", got)
@@ -369,8 +369,8 @@ func TestACursorOfAnotherSessionSaysNothing(t *testing.T) {
 	})
 	t.Run("one that is none is told and replaced", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			link := channel.NewLink(channeltest.NewBench(nil, w.memory))
-			if err := link.Accept(w.t.Context(), channel.Batch{Cursor: []byte(`{"place":7`)}); err != nil {
+			link := channel.NewLink(channeltest.NewBench(nil, w.Memory))
+			if err := link.Accept(w.T.Context(), channel.Batch{Cursor: []byte(`{"place":7`)}); err != nil {
 				t.Fatal(err)
 			}
 			b, _ := w.connected()

@@ -34,7 +34,7 @@ func TestSendPublishes(t *testing.T) {
 			to("lamps/1", "on"),
 			{Op: "send", Conversation: "lamps/1", Text: "the fallback", Native: []byte(`{"on":true}`)},
 		} {
-			if _, err := s.Send(w.t.Context(), m); err != nil {
+			if _, err := s.Send(w.T.Context(), m); err != nil {
 				t.Errorf("got %v, want it taken", err)
 			}
 		}
@@ -56,7 +56,7 @@ func TestSendRefusesWhatCannotBePublished(t *testing.T) {
 			"NUL":                       to("x\x00", "x"),
 			"nothing to publish":        to("x", ""),
 		} {
-			_, err := s.Send(w.t.Context(), m)
+			_, err := s.Send(w.T.Context(), m)
 			wantOutcome(t, err, channel.SendRefused, words)
 		}
 		if got := w.fake.Received(); len(got) != 0 {
@@ -68,16 +68,16 @@ func TestSendRefusesWhatCannotBePublished(t *testing.T) {
 		bubbleOf(t, "5", mqttfake.Options{Largest: 100}, func(w *world) {
 			b, s := w.connected()
 			for range 150 { // more than may be on their way
-				_, err := s.Send(w.t.Context(), to("x", strings.Repeat("y", 200)))
+				_, err := s.Send(w.T.Context(), to("x", strings.Repeat("y", 200)))
 				wantOutcome(t, err, channel.SendRefused, "takes 100 at most")
 			}
-			if _, err := s.Send(w.t.Context(), to("x", "y")); err != nil {
+			if _, err := s.Send(w.T.Context(), to("x", "y")); err != nil {
 				t.Errorf("got %v after refusals, want it taken", err)
 			}
 			w.stop(b, channel.ErrDraining)
 			w.fake.Behave(me, mqttfake.Behaviour{NoQoS: true})
 			b, s = w.connected()
-			_, err := s.Send(w.t.Context(), to("x", "y"))
+			_, err := s.Send(w.T.Context(), to("x", "y"))
 			wantOutcome(t, err, channel.SendRefused, "takes no QoS 1")
 			w.stop(b, channel.ErrDraining)
 		})
@@ -92,7 +92,7 @@ func TestSendSaysWhatTheBrokerSaid(t *testing.T) {
 		bubbleOf(t, "5", mqttfake.Options{}, func(w *world) {
 			w.fake.Behave(me, mqttfake.Behaviour{Puback: code})
 			b, s := w.connected()
-			_, err := s.Send(w.t.Context(), to("x", "y"))
+			_, err := s.Send(w.T.Context(), to("x", "y"))
 			wantOutcome(t, err, want, "the broker did not take the message")
 			if got := channel.Classify(err); code == 0x97 && (got.Class != channel.ClassRateLimited || got.After != 30*time.Second || !got.All) {
 				t.Errorf("got %s after %s, want everything to wait 30s", got.Class, got.After)
@@ -104,7 +104,7 @@ func TestSendSaysWhatTheBrokerSaid(t *testing.T) {
 		bubbleOf(t, "5", mqttfake.Options{}, func(w *world) {
 			w.fake.Behave(me, mqttfake.Behaviour{Puback: 0x10})
 			b, s := w.connected()
-			if _, err := s.Send(w.t.Context(), to("x", "y")); err != nil {
+			if _, err := s.Send(w.T.Context(), to("x", "y")); err != nil {
 				t.Errorf("got %v, want it taken", err)
 			}
 			w.stop(b, channel.ErrDraining)
@@ -118,7 +118,7 @@ func TestSendIsHonestAboutItsOutcome(t *testing.T) {
 			w.fake.Behave(me, mqttfake.Behaviour{NoSuback: true})
 			b, s := w.start()
 			synctest.Wait()
-			_, err := s.Send(w.t.Context(), to("x", "y"))
+			_, err := s.Send(w.T.Context(), to("x", "y"))
 			wantOutcome(t, err, channel.SendNot, "has not taken our connection")
 			_ = b.Stop(channel.ErrDraining)
 		})
@@ -127,22 +127,22 @@ func TestSendIsHonestAboutItsOutcome(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
 			b, s := w.connected()
 			w.stop(b, channel.ErrDraining)
-			_, err := s.Send(w.t.Context(), to("x", "y"))
+			_, err := s.Send(w.T.Context(), to("x", "y"))
 			wantOutcome(t, err, channel.SendNot, "has not taken our connection")
 		})
 	})
 	t.Run("what was written and not acknowledged is unknown", func(t *testing.T) {
 		for name, end := range map[string]func(w *world){
 			"in time":                func(*world) {},
-			"before the cut":         func(w *world) { w.net.Cut() },
-			"on a line that is dead": func(w *world) { w.net.BlackholeExisting() },
+			"before the cut":         func(w *world) { w.Net.Cut() },
+			"on a line that is dead": func(w *world) { w.Net.BlackholeExisting() },
 		} {
 			bubble(t, mqttfake.Options{}, func(w *world) {
 				w.fake.Behave(me, mqttfake.Behaviour{NoPuback: true})
 				b, s := w.connected()
 				start := time.Now()
 				time.AfterFunc(time.Second, func() { end(w) })
-				_, err := s.Send(w.t.Context(), to("x", "y"))
+				_, err := s.Send(w.T.Context(), to("x", "y"))
 				wantOutcome(t, err, channel.SendUnknown, "")
 				if took := time.Since(start); took > 15*time.Second {
 					t.Errorf("%s: got an answer after %s, want within 15s", name, took)
@@ -156,7 +156,7 @@ func TestSendIsHonestAboutItsOutcome(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
 			w.fake.Behave(me, mqttfake.Behaviour{NoPuback: true})
 			b, s := w.connected()
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(w.T.Context(), time.Second)
 			defer cancel()
 			_, err := s.Send(ctx, to("x", "y"))
 			wantOutcome(t, err, channel.SendUnknown, "deadline")
@@ -166,14 +166,14 @@ func TestSendIsHonestAboutItsOutcome(t *testing.T) {
 	t.Run("what cannot be written was not sent", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
 			b, s := w.connected()
-			w.net.Pause()
+			w.Net.Pause()
 			start := time.Now()
-			_, err := s.Send(w.t.Context(), to("x", strings.Repeat("y", 200<<10))) // more than the buffers hold
+			_, err := s.Send(w.T.Context(), to("x", strings.Repeat("y", 200<<10))) // more than the buffers hold
 			wantOutcome(t, err, channel.SendNot, "a write did not end within 10s")
 			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("got an answer after %s, want within 10s", took)
 			}
-			w.wantExit(b, channel.Transient, "write_timeout")
+			w.WantExit(b, channel.Transient, "write_timeout")
 		})
 	})
 }
@@ -184,7 +184,7 @@ func TestPublicationsWaitForTheirTurn(t *testing.T) {
 		var all sync.WaitGroup
 		for range 200 {
 			all.Go(func() {
-				if _, err := s.Send(w.t.Context(), to("x", "y")); err != nil {
+				if _, err := s.Send(w.T.Context(), to("x", "y")); err != nil {
 					t.Errorf("got %v, want it taken", err)
 				}
 			})
@@ -201,11 +201,11 @@ func TestPublicationsWaitForTheirTurn(t *testing.T) {
 			b, s := w.connected()
 			first := make(chan error, 1)
 			go func() {
-				_, err := s.Send(w.t.Context(), to("x", "1"))
+				_, err := s.Send(w.T.Context(), to("x", "1"))
 				first <- err
 			}()
 			synctest.Wait()
-			_, err := s.Send(w.t.Context(), to("x", "2"))
+			_, err := s.Send(w.T.Context(), to("x", "2"))
 			wantOutcome(t, err, channel.SendNot, "wait for a turn")
 			wantOutcome(t, <-first, channel.SendUnknown, "")
 			w.stop(b, channel.ErrDraining)
@@ -216,7 +216,7 @@ func TestPublicationsWaitForTheirTurn(t *testing.T) {
 func TestOurOwnMessages(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		b, s := w.connected()
-		if _, err := s.Send(w.t.Context(), to("devices/a/t", "mine")); err != nil {
+		if _, err := s.Send(w.T.Context(), to("devices/a/t", "mine")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -236,7 +236,7 @@ func TestASenderIsSafeForConcurrentUse(t *testing.T) {
 		for range 20 {
 			all.Go(func() {
 				for {
-					if _, err := s.Send(w.t.Context(), to("x", "y")); err != nil {
+					if _, err := s.Send(w.T.Context(), to("x", "y")); err != nil {
 						if errors.Is(err, context.Canceled) {
 							t.Errorf("got %v, want an outcome", err)
 						}

@@ -19,10 +19,10 @@ import (
 func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
 		"connected":               func(*world) {},
-		"dialling":                func(w *world) { w.net.Blackhole(true) },
+		"dialling":                func(w *world) { w.Net.Blackhole(true) },
 		"waiting for the CONNACK": func(w *world) { w.fake.Behave(me, mqttfake.Behaviour{Stall: true}) },
 		"waiting for the SUBACK":  func(w *world) { w.fake.Behave(me, mqttfake.Behaviour{NoSuback: true}) },
-		"mute":                    func(w *world) { time.AfterFunc(time.Second, w.net.Pause) },
+		"mute":                    func(w *world) { time.AfterFunc(time.Second, w.Net.Pause) },
 		"a broker that reads nothing": func(w *world) {
 			w.fake.Session(me, "#")
 			w.fake.Behave(me, mqttfake.Behaviour{Deaf: true})
@@ -46,7 +46,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	t.Run("the kill ends it while the disk hangs", func(t *testing.T) {
 		bubble(t, mqttfake.Options{Window: 1000}, func(w *world) {
 			b, _ := w.connected()
-			w.memory.Hold()
+			w.Memory.Hold()
 			w.publish(5000)
 			synctest.Wait()
 			b.Kill()
@@ -63,7 +63,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 func TestALostLeaseWritesNothingMore(t *testing.T) {
 	bubble(t, mqttfake.Options{}, func(w *world) {
 		b, _ := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.publish(10)
 		synctest.Wait()
 		time.AfterFunc(100*time.Millisecond, release)
@@ -83,7 +83,7 @@ func TestALostLeaseWritesNothingMore(t *testing.T) {
 func TestADrainCommitsAndAcknowledgesWhatWasHeard(t *testing.T) {
 	bubble(t, mqttfake.Options{Window: 100}, func(w *world) {
 		b, _ := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.publish(100)
 		synctest.Wait()
 		time.AfterFunc(500*time.Millisecond, release)
@@ -102,10 +102,10 @@ func TestAnAcknowledgementThatIsNotTakenEndsTheConnection(t *testing.T) {
 		}
 		w.fake.Session(me, "#")
 		w.fake.Behave(me, mqttfake.Behaviour{Deaf: true})
-		w.config["dedupe"] = "/n"
+		w.Config["dedupe"] = "/n"
 		w.publish(18_000) // four bytes each fill the buffers
 		b, _ := w.start()
-		w.wantExit(b, channel.Transient, "write_timeout")
+		w.WantExit(b, channel.Transient, "write_timeout")
 		if got := len(w.bodies()); got < 16_000 {
 			t.Errorf("got %d kept, want all that was heard", got)
 		}
@@ -115,7 +115,7 @@ func TestAnAcknowledgementThatIsNotTakenEndsTheConnection(t *testing.T) {
 func TestAMessageThatIsTooLarge(t *testing.T) {
 	t.Run("for the store is dropped there and acknowledged", func(t *testing.T) {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.memory.Limit(1000)
+			w.Memory.Limit(1000)
 			b, _ := w.connected()
 			w.fake.Publish(message(strings.Repeat("x", 2000), 1), message("after", 1))
 			synctest.Wait()
@@ -126,7 +126,7 @@ func TestAMessageThatIsTooLarge(t *testing.T) {
 	})
 	for _, qos := range []byte{0, 1, 2} {
 		bubble(t, mqttfake.Options{}, func(w *world) {
-			w.config["qos"] = qos
+			w.Config["qos"] = qos
 			b, _ := w.connected()
 			w.fake.Publish(message(strings.Repeat("x", 17<<20), qos), message("after", qos))
 			synctest.Wait()
@@ -144,7 +144,7 @@ func TestAMessageThatIsTooLarge(t *testing.T) {
 			big := bytes.Repeat([]byte("x"), 10<<20)
 			w.fake.Publish(mqttfake.Message{Topic: "devices/a/t", Payload: big, QoS: 1})
 			synctest.Wait()
-			if e := w.memory.Events(); len(e) != 1 || !bytes.Equal(e[0].Payload, big) {
+			if e := w.Memory.Events(); len(e) != 1 || !bytes.Equal(e[0].Payload, big) {
 				t.Errorf("got %d events, want the one", len(e))
 			}
 			w.wantAcked()
@@ -156,17 +156,17 @@ func TestAMessageThatIsTooLarge(t *testing.T) {
 func TestMemoryIsBoundedWhileTheDiskHangs(t *testing.T) {
 	bubble(t, mqttfake.Options{Window: 1000}, func(w *world) {
 		var read atomic.Int64
-		ch, err := build(w.config)
+		ch, err := build(w.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := channeltest.NewBench(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := w.net.DialContext(ctx, network, addr)
+			c, err := w.Net.DialContext(ctx, network, addr)
 			return counted{c, &read}, err
-		}, w.memory)
-		b.Start(w.t.Context(), ch)
+		}, w.Memory)
+		b.Start(w.T.Context(), ch)
 		synctest.Wait()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		for range 30 {
 			w.fake.Publish(message(strings.Repeat("x", 1<<20), 1))
 		}

@@ -25,24 +25,24 @@ func TestADayOfCommentsAndNoEventsEndsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, ssefake.Options{CommentEvery: c.every}, func(w *world) {
-				w.net.Latency(c.latency)
+				w.Net.Latency(c.latency)
 				w.fake.Behave(bot, c.how)
 				if c.dead != "" {
-					w.config["dead_after"] = c.dead
+					w.Config["dead_after"] = c.dead
 				}
 				b := w.start()
 				time.Sleep(24 * time.Hour)
 				if n := len(w.fake.Connections(bot)); n != 1 || w.fake.Live(bot) != 1 || len(b.Readies()) != 1 {
 					t.Errorf("got %d connections, %d live, %d readies after a day, want one of each", n, w.fake.Live(bot), len(b.Readies()))
 				}
-				if len(w.kept()) != 0 || w.memory.Batches() != 0 {
-					t.Errorf("got %q in %d commits from silence, want none", w.kept(), w.memory.Batches())
+				if len(w.Kept()) != 0 || w.Memory.Batches() != 0 {
+					t.Errorf("got %q in %d commits from silence, want none", w.Kept(), w.Memory.Batches())
 				}
 				if n, at := b.Alives(); !c.how.NoComments && (n == 0 || time.Since(at) > 2*time.Minute) {
 					t.Errorf("got %d proofs of life, the last %s ago, want them to go on", n, time.Since(at))
 				}
-				w.stop(b, channel.ErrDraining)
-				w.noViolations()
+				w.Stop(b, channel.ErrDraining)
+				w.NoViolations()
 			})
 		})
 	}
@@ -50,11 +50,11 @@ func TestADayOfCommentsAndNoEventsEndsNothing(t *testing.T) {
 
 func TestAMuteConnectionIsNoticed(t *testing.T) {
 	for name, mute := range map[string]func(w *world){
-		"the line is dead":                 func(w *world) { w.net.Pause() },
-		"a NAT forgot it":                  func(w *world) { w.net.BlackholeExisting() },
+		"the line is dead":                 func(w *world) { w.Net.Pause() },
+		"a NAT forgot it":                  func(w *world) { w.Net.BlackholeExisting() },
 		"the server hangs":                 func(w *world) { w.fake.Silence(bot) },
 		"half an event, and then no more":  func(w *world) { w.fake.Say(bot, "id: 1\ndata: half"); w.fake.Silence(bot) },
-		"it is dead while events are kept": func(w *world) { w.fake.Push(bot, 3); w.net.Pause() },
+		"it is dead while events are kept": func(w *world) { w.fake.Push(bot, 3); w.Net.Pause() },
 	} {
 		for _, after := range []time.Duration{0, time.Second, time.Hour} {
 			t.Run(name+", "+after.String(), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAMuteConnectionIsNoticed(t *testing.T) {
 					time.Sleep(after)
 					mute(w)
 					start := time.Now()
-					got := w.wantExit(b, channel.Transient, "silent")
+					got := w.WantExit(b, channel.Transient, "silent")
 					if took := time.Since(start); took > sse.Spec.Deaf || took < sse.Spec.Deaf-15*time.Second {
 						t.Errorf("got it noticed after %s, want within the stated %s and not earlier", took, sse.Spec.Deaf)
 					}
@@ -76,12 +76,12 @@ func TestAMuteConnectionIsNoticed(t *testing.T) {
 	}
 	t.Run("dead_after sets the bound", func(t *testing.T) {
 		bubble(t, ssefake.Options{CommentEvery: time.Second}, func(w *world) {
-			w.config["dead_after"] = "5s"
+			w.Config["dead_after"] = "5s"
 			b := w.connected()
 			time.Sleep(time.Hour)
-			w.net.Pause()
+			w.Net.Pause()
 			start := time.Now()
-			w.wantExit(b, channel.Transient, "silent")
+			w.WantExit(b, channel.Transient, "silent")
 			if took := time.Since(start); took > 5*time.Second || took < 4*time.Second {
 				t.Errorf("got it noticed after %s, want within 5s", took)
 			}
@@ -89,22 +89,22 @@ func TestAMuteConnectionIsNoticed(t *testing.T) {
 	})
 	t.Run("a large event on a slow line is alive", func(t *testing.T) {
 		bubble(t, ssefake.Options{CommentEvery: time.Second}, func(w *world) {
-			w.config["dead_after"] = "5s"
+			w.Config["dead_after"] = "5s"
 			b := w.connected()
 			w.fake.PushEvent(bot, ssefake.Event{ID: "big", Data: strings.Repeat("x", 1_000_000)})
 			for range 20 { // 64 kB a second
-				w.net.Pause()
+				w.Net.Pause()
 				time.Sleep(time.Second)
-				w.net.Resume()
+				w.Net.Resume()
 				synctest.Wait()
-				w.net.Pause()
+				w.Net.Pause()
 			}
-			w.net.Resume()
+			w.Net.Resume()
 			synctest.Wait()
-			if got := w.kept(); len(got) != 1 {
+			if got := w.Kept(); len(got) != 1 {
 				t.Errorf("got %q, want the large event", got)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 }

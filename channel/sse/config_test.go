@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"leasehold/channel/channeltest"
 	"leasehold/channel/sse"
 )
 
@@ -103,7 +104,7 @@ func TestIdentity(t *testing.T) {
 		{`{"url":"https://H.test/p?x=1","account":"acme"}`, "h.test/acme"},
 		{`{"url":"https://h.test/p","account":"other"}`, "h.test/other"},
 	} {
-		got, err := sse.Spec.Decode(json.RawMessage(c.config), resolve)
+		got, err := sse.Spec.Decode(json.RawMessage(c.config), channeltest.Resolve)
 		if err != nil {
 			t.Fatal(err)
 		}

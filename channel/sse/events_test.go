@@ -22,10 +22,10 @@ func TestEventsAreStoredInOrder(t *testing.T) {
 				w.fake.Push(bot, 300)
 				w.fake.PushEvent(bot, ssefake.Event{ID: "ä", Data: "{\n\"text\": \"häuser 🏠\"\n}"})
 				synctest.Wait()
-				if got := w.kept(); len(got) != 301 || got[0] != "a-000001" || got[299] != "a-000300" || !slices.IsSorted(got[:300]) {
+				if got := w.Kept(); len(got) != 301 || got[0] != "a-000001" || got[299] != "a-000300" || !slices.IsSorted(got[:300]) {
 					t.Errorf("got %d events, %q first, want 301 in order", len(got), got[0])
 				}
-				all := w.memory.Events()
+				all := w.Memory.Events()
 				first, last := all[0], all[300]
 				if first.Type != "message" || first.Text != "event 1 of a" || first.Conversation.ID != "c0" || first.Sender.ID != "u0" || !first.Time.Equal(time.Now()) {
 					t.Errorf("got %+v, want the fields that the pointers name", first)
@@ -36,8 +36,8 @@ func TestEventsAreStoredInOrder(t *testing.T) {
 				if last.ID != "ä" || last.Text != "häuser 🏠" || string(last.Raw) != "{\n\"text\": \"häuser 🏠\"\n}" {
 					t.Errorf("got %+v, want the text over three lines", last)
 				}
-				w.stop(b, channel.ErrDraining)
-				w.noViolations()
+				w.Stop(b, channel.ErrDraining)
+				w.NoViolations()
 			})
 		})
 	}
@@ -76,18 +76,18 @@ func TestWhatAnEventIsMadeOf(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, ssefake.Options{}, func(w *world) {
-				w.config["pointers"] = map[string]any{"text": "/text"}
+				w.Config["pointers"] = map[string]any{"text": "/text"}
 				if c.config != nil {
-					w.config["pointers"] = c.config
+					w.Config["pointers"] = c.config
 				}
 				b := w.connected()
 				w.fake.PushEvent(bot, c.event)
 				w.fake.Push(bot, 1)
 				synctest.Wait()
-				if all := w.memory.Events(); len(all) != 2 || !c.check(all[0]) {
+				if all := w.Memory.Events(); len(all) != 2 || !c.check(all[0]) {
 					t.Fatalf("got %+v, want another first event, and the next one", all)
 				}
-				w.stop(b, channel.ErrDraining)
+				w.Stop(b, channel.ErrDraining)
 			})
 		})
 	}
@@ -95,7 +95,7 @@ func TestWhatAnEventIsMadeOf(t *testing.T) {
 
 func TestEventsAreTakenByTheirNames(t *testing.T) {
 	bubble(t, ssefake.Options{}, func(w *world) {
-		w.config["events"] = []string{"message", "alarm"}
+		w.Config["events"] = []string{"message", "alarm"}
 		b := w.connected()
 		for _, e := range []ssefake.Event{
 			{ID: "1", Data: "{}"}, {ID: "2", Name: "alarm", Data: "{}"}, {ID: "3", Name: "noise", Data: "{}"}, {ID: "4", Name: "message", Data: "{}"}, {ID: "5", Name: "noise", Data: "{}"},
@@ -103,16 +103,16 @@ func TestEventsAreTakenByTheirNames(t *testing.T) {
 			w.fake.PushEvent(bot, e)
 		}
 		synctest.Wait()
-		if got := w.kept(); !slices.Equal(got, []string{"1", "2", "4"}) {
+		if got := w.Kept(); !slices.Equal(got, []string{"1", "2", "4"}) {
 			t.Errorf("got %q, want those of the two names", got)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 		b = w.connected()
 		if got := w.lastConnection().After; got != "5" {
 			t.Errorf("got asked for what follows %q, want 5: what is not taken is done with, too", got)
 		}
-		w.stop(b, channel.ErrDraining)
-		w.noViolations()
+		w.Stop(b, channel.ErrDraining)
+		w.NoViolations()
 	})
 }
 
@@ -121,12 +121,12 @@ func TestAnEventWithoutAnIDMayRepeat(t *testing.T) {
 		w.fake.PushEvent(bot, ssefake.Event{Data: "same"})
 		w.fake.PushEvent(bot, ssefake.Event{Data: "same"})
 		b := w.connected()
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 		b = w.connected()
-		if got := w.kept(); len(got) != 4 {
+		if got := w.Kept(); len(got) != 4 {
 			t.Errorf("got %q, want every one its own event, over connections, too", got)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
@@ -137,33 +137,33 @@ func TestAPositionThatIsLeftFromAnEarlierEventIsNoID(t *testing.T) {
 		w.fake.PushEvent(bot, ssefake.Event{Data: "b"})
 		w.fake.PushEvent(bot, ssefake.Event{Data: "c"})
 		synctest.Wait()
-		if got := w.kept(); len(got) != 3 {
+		if got := w.Kept(); len(got) != 3 {
 			t.Errorf("got %q, want three events", got)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
 func TestAnOversizedEventIsDroppedAndTold(t *testing.T) {
 	bubble(t, ssefake.Options{}, func(w *world) {
-		w.config["max_size"] = 10_000
+		w.Config["max_size"] = 10_000
 		b := w.connected()
 		w.fake.PushEvent(bot, ssefake.Event{ID: "big", Data: strings.Repeat("x", 2<<20)})
 		w.fake.PushEvent(bot, ssefake.Event{ID: "fits", Data: strings.Repeat("x", 10_000)})
 		w.fake.PushEvent(bot, ssefake.Event{ID: "one too many", Data: strings.Repeat("x", 10_001)})
 		synctest.Wait()
-		if got := w.kept(); !slices.Equal(got, []string{"fits"}) {
+		if got := w.Kept(); !slices.Equal(got, []string{"fits"}) {
 			t.Errorf("got %q, want the one that fits to the byte", got)
 		}
 		if n := b.Notices(); len(n) != 2 || n[0].Code != "event_too_large" || n[0].Words != "an event of 2097152 bytes was dropped; max_size is 10000" {
 			t.Errorf("got notices %+v, want two", n)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 		b = w.connected()
 		if got := w.lastConnection().After; got != "one too many" {
 			t.Errorf("got asked for what follows %q, want the last one: a dropped event is not asked for again", got)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
@@ -173,8 +173,8 @@ func TestALineWithoutEndEndsTheConnection(t *testing.T) {
 			bubble(t, ssefake.Options{}, func(w *world) {
 				b := w.connected()
 				w.fake.Say(bot, begin+strings.Repeat("x", 17<<20))
-				w.wantExit(b, channel.Transient, "frame_too_large")
-				if got := w.kept(); len(got) != 0 {
+				w.WantExit(b, channel.Transient, "frame_too_large")
+				if got := w.Kept(); len(got) != 0 {
 					t.Errorf("got %q kept, want nothing", got)
 				}
 			})
@@ -184,7 +184,7 @@ func TestALineWithoutEndEndsTheConnection(t *testing.T) {
 
 func TestAnEventThatEndsEarlyIsNone(t *testing.T) {
 	for name, end := range map[string]func(w *world){
-		"in good order": func(w *world) { w.fake.End(bot) }, "half-closed": func(w *world) { w.net.HalfClose() }, "reset": func(w *world) { w.net.Cut() },
+		"in good order": func(w *world) { w.fake.End(bot) }, "half-closed": func(w *world) { w.Net.HalfClose() }, "reset": func(w *world) { w.Net.Cut() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, ssefake.Options{}, func(w *world) {
@@ -195,10 +195,10 @@ func TestAnEventThatEndsEarlyIsNone(t *testing.T) {
 				if err := b.Wait(); err == nil {
 					t.Error("got no error, want one")
 				}
-				if got := w.kept(); !slices.Equal(got, []string{"1"}) {
+				if got := w.Kept(); !slices.Equal(got, []string{"1"}) {
 					t.Errorf("got %q kept, want the whole one only", got)
 				}
-				if got := string(w.memory.Cursor()); !strings.Contains(got, `"at":"1"`) {
+				if got := string(w.Memory.Cursor()); !strings.Contains(got, `"at":"1"`) {
 					t.Errorf("got cursor %s, want it behind the whole one", got)
 				}
 			})
@@ -210,14 +210,14 @@ func TestWhatIsNoChunkEndsTheConnection(t *testing.T) {
 	bubble(t, ssefake.Options{}, func(w *world) {
 		b := w.connected()
 		w.fake.Raw(bot, ssefake.Garbage())
-		w.wantExit(b, channel.Transient, "broken")
+		w.WantExit(b, channel.Transient, "broken")
 	})
 }
 
 func TestASlowDiskHoldsUpNobodyElse(t *testing.T) {
 	bubble(t, ssefake.Options{Patience: time.Hour}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.fake.Push(bot, 5000) // more than may wait: the reader stops
 		time.Sleep(10 * time.Minute)
 		select {
@@ -227,17 +227,17 @@ func TestASlowDiskHoldsUpNobodyElse(t *testing.T) {
 		}
 		release()
 		time.Sleep(time.Second)
-		if got := w.kept(); len(got) != 5000 {
+		if got := w.Kept(); len(got) != 5000 {
 			t.Errorf("got %d kept, want all 5000", len(got))
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
 func TestWhatWaitsForTheDiskIsBounded(t *testing.T) {
 	bubble(t, ssefake.Options{}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		for range 50 {
 			w.fake.PushEvent(bot, ssefake.Event{Data: strings.Repeat("x", 900<<10)})
 		}
@@ -246,6 +246,6 @@ func TestWhatWaitsForTheDiskIsBounded(t *testing.T) {
 			t.Errorf("got %d events of 900 kB taken while the disk hangs, want at most 8", got)
 		}
 		release()
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }

@@ -47,7 +47,7 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 				c.how.Body = "the server's\nown words"
 				w.fake.Behave(bot, c.how)
 				b := w.start()
-				got := w.wantExit(b, c.class, c.code)
+				got := w.WantExit(b, c.class, c.code)
 				if got.After != c.after {
 					t.Errorf("got a wait of %s, want %s", got.After, c.after)
 				}
@@ -60,7 +60,7 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 				if n := len(b.Readies()); n != 0 {
 					t.Errorf("got %d readies, want none", n)
 				}
-				if n := w.net.Dials(); n != 1 {
+				if n := w.Net.Dials(); n != 1 {
 					t.Errorf("got %d dials, want one: our headers go nowhere else", n)
 				}
 			})
@@ -80,7 +80,7 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 			bubble(t, ssefake.Options{}, func(w *world) {
 				w.fake.Behave(bot, c.how)
 				b := w.start()
-				if got := w.wantExit(b, channel.ClassRejected, c.code); !strings.Contains(got.Err.Error(), c.words) || len(b.Readies()) != 0 {
+				if got := w.WantExit(b, channel.ClassRejected, c.code); !strings.Contains(got.Err.Error(), c.words) || len(b.Readies()) != 0 {
 					t.Errorf("got %q and %d readies, want %q and none", got.Err, len(b.Readies()), c.words)
 				}
 			})
@@ -89,26 +89,26 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 	t.Run("the type may be written in any way", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
 			w.fake.Behave(bot, ssefake.Behaviour{Type: "Text/Event-Stream;charset=UTF-8", Encoding: "identity"})
-			w.stop(w.connected(), channel.ErrDraining)
+			w.Stop(w.connected(), channel.ErrDraining)
 		})
 	})
 	t.Run("a redirect on the same host is followed", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
 			w.fake.Behave("old", ssefake.Behaviour{Status: 307, Location: "/bot/" + bot})
-			w.config["url"] = "http://" + platform + "/bot/old"
+			w.Config["url"] = "http://" + platform + "/bot/old"
 			b := w.connected()
 			w.fake.Push(bot, 1)
 			synctest.Wait()
-			if got := w.kept(); len(got) != 1 {
+			if got := w.Kept(); len(got) != 1 {
 				t.Errorf("got %q, want the event", got)
 			}
-			w.stop(b, channel.ErrDraining)
-			w.noViolations()
+			w.Stop(b, channel.ErrDraining)
+			w.NoViolations()
 		})
 	})
 	t.Run("a server that repeats the secret does not make us repeat it", func(t *testing.T) {
 		bubble(t, ssefake.Options{Token: func(string) string { return "another" }}, func(w *world) {
-			got := w.wantExit(w.start(), channel.ClassRejected, "auth")
+			got := w.WantExit(w.start(), channel.ClassRejected, "auth")
 			if !strings.Contains(got.Err.Error(), "401 Unauthorized: invalid token [redacted]; check headers and secrets") {
 				t.Errorf("got %q, want the words without the secret, and the next step", got.Err)
 			}
@@ -116,9 +116,9 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 	})
 	t.Run("nor the one in the body", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
-			w.config["method"], w.config["body"] = "POST", map[string]any{"env": "TOKEN"}
+			w.Config["method"], w.Config["body"] = "POST", map[string]any{"env": "TOKEN"}
 			w.fake.Behave(bot, ssefake.Behaviour{Status: 400, Body: "what is " + token + "?"})
-			got := w.wantExit(w.start(), channel.ClassRejected, "http_400")
+			got := w.WantExit(w.start(), channel.ClassRejected, "http_400")
 			if !strings.Contains(got.Err.Error(), "what is [redacted]?") {
 				t.Errorf("got %q, want the words without the secret", got.Err)
 			}
@@ -126,8 +126,8 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 	})
 	t.Run("a secret in the URL stays out of every word", func(t *testing.T) {
 		for name, prepare := range map[string]func(w *world){
-			"refused": func(w *world) { w.net.Refuse(true) }, "unauthorized": func(*world) {}, "hanging": func(w *world) { w.net.Blackhole(true) },
-			"another host": func(w *world) { w.config["url"] = "http://nowhere.test:1/?token={{token}}" },
+			"refused": func(w *world) { w.Net.Refuse(true) }, "unauthorized": func(*world) {}, "hanging": func(w *world) { w.Net.Blackhole(true) },
+			"another host": func(w *world) { w.Config["url"] = "http://nowhere.test:1/?token={{token}}" },
 			"a redirect": func(w *world) {
 				w.fake.Behave(bot, ssefake.Behaviour{Status: 302, Location: "http://elsewhere.test/?token=" + token, Body: "to http://elsewhere.test/?token=" + token})
 			},
@@ -137,14 +137,14 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 			"a type": func(w *world) { w.fake.Behave(bot, ssefake.Behaviour{Type: "text/" + token}) },
 		} {
 			bubble(t, ssefake.Options{Token: func(string) string { return "another" }}, func(w *world) {
-				delete(w.config, "headers")
-				w.config["url"] = "http://" + platform + "/bot/a?token={{token}}"
+				delete(w.Config, "headers")
+				w.Config["url"] = "http://" + platform + "/bot/a?token={{token}}"
 				prepare(w)
 				b := w.start()
 				if err := b.Wait(); err == nil {
 					t.Errorf("%s: got no error, want one", name)
 				}
-				w.noSecret(b)
+				w.NoSecret(b)
 			})
 		}
 	})
@@ -167,9 +167,9 @@ func TestEndsOfAStream(t *testing.T) {
 		{"but not for a century", "3155760000000", time.Minute, func(w *world) { w.fake.End(bot) }, channel.ClassRateLimited, "rate_limited", 24 * time.Hour},
 		{"a retry below our own wait asks for nothing", "2000", time.Minute, func(w *world) { w.fake.End(bot) }, channel.ClassRecycle, "recycle", 0},
 		{"a retry that is no number is none", "1e9", time.Minute, func(w *world) { w.fake.End(bot) }, channel.ClassRecycle, "recycle", 0},
-		{"a reset is transient", "", time.Minute, func(w *world) { w.net.Cut() }, channel.Transient, "broken", 0},
-		{"whatever retry says", "60000", time.Minute, func(w *world) { w.net.Cut() }, channel.Transient, "broken", 0},
-		{"an end within a chunk is transient", "60000", time.Minute, func(w *world) { w.net.HalfClose() }, channel.Transient, "broken", 0},
+		{"a reset is transient", "", time.Minute, func(w *world) { w.Net.Cut() }, channel.Transient, "broken", 0},
+		{"whatever retry says", "60000", time.Minute, func(w *world) { w.Net.Cut() }, channel.Transient, "broken", 0},
+		{"an end within a chunk is transient", "60000", time.Minute, func(w *world) { w.Net.HalfClose() }, channel.Transient, "broken", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, ssefake.Options{}, func(w *world) {
@@ -177,7 +177,7 @@ func TestEndsOfAStream(t *testing.T) {
 				b := w.connected()
 				time.Sleep(c.open)
 				c.end(w)
-				if got := w.wantExit(b, c.class, c.code); got.After != c.after {
+				if got := w.WantExit(b, c.class, c.code); got.After != c.after {
 					t.Errorf("got a wait of %s, want %s", got.After, c.after)
 				}
 				synctest.Wait()
@@ -190,7 +190,7 @@ func TestEndsOfAStream(t *testing.T) {
 	t.Run("a drop right after the answer is transient", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
 			w.fake.Behave(bot, ssefake.Behaviour{Drop: true})
-			w.wantExit(w.start(), channel.Transient, "broken")
+			w.WantExit(w.start(), channel.Transient, "broken")
 		})
 	})
 	t.Run("a server that is asked, answers and closes is asked again when it says", func(t *testing.T) {
@@ -198,12 +198,12 @@ func TestEndsOfAStream(t *testing.T) {
 			w.fake.Behave(bot, ssefake.Behaviour{Retry: "60000", End: true})
 			for i := range 3 {
 				w.fake.Push(bot, 2)
-				w.wantExit(w.start(), channel.ClassRateLimited, "rate_limited")
-				if got := w.kept(); len(got) != 2*(i+1) {
+				w.WantExit(w.start(), channel.ClassRateLimited, "rate_limited")
+				if got := w.Kept(); len(got) != 2*(i+1) {
 					t.Errorf("got %q, want all of %d events", got, 2*(i+1))
 				}
 			}
-			w.noViolations()
+			w.NoViolations()
 		})
 	})
 }
@@ -214,14 +214,14 @@ func TestEveryStepHasADeadline(t *testing.T) {
 		code    string
 		within  time.Duration
 	}{
-		"a dial without an answer":    {func(w *world) { w.net.Blackhole(true) }, "dial", 10 * time.Second},
+		"a dial without an answer":    {func(w *world) { w.Net.Blackhole(true) }, "dial", 10 * time.Second},
 		"a request without an answer": {func(w *world) { w.fake.Behave(bot, ssefake.Behaviour{Stall: true}) }, "no_answer", 30 * time.Second},
 		"half a refusal": {func(w *world) {
 			w.fake.Behave(bot, ssefake.Behaviour{Status: 500, Body: "half", HalfBody: true})
 		}, "no_answer", 30 * time.Second},
 		"an answer that comes with the first event": {func(w *world) { w.fake.Behave(bot, ssefake.Behaviour{Late: true}) }, "no_answer", 30 * time.Second},
 		"answer_within": {func(w *world) {
-			w.config["answer_within"] = "5m"
+			w.Config["answer_within"] = "5m"
 			w.fake.Behave(bot, ssefake.Behaviour{Late: true})
 		}, "no_answer", 5 * time.Minute},
 	} {
@@ -229,7 +229,7 @@ func TestEveryStepHasADeadline(t *testing.T) {
 			bubble(t, ssefake.Options{}, func(w *world) {
 				c.prepare(w)
 				start := time.Now()
-				w.wantExit(w.start(), channel.Transient, c.code)
+				w.WantExit(w.start(), channel.Transient, c.code)
 				if took := time.Since(start); took != c.within {
 					t.Errorf("got an end after %s, want %s", took, c.within)
 				}
@@ -238,7 +238,7 @@ func TestEveryStepHasADeadline(t *testing.T) {
 	}
 	t.Run("an answer that comes with the first event in time", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
-			w.config["answer_within"] = "5m"
+			w.Config["answer_within"] = "5m"
 			w.fake.Behave(bot, ssefake.Behaviour{Late: true})
 			b := w.start()
 			time.Sleep(4 * time.Minute)
@@ -247,10 +247,10 @@ func TestEveryStepHasADeadline(t *testing.T) {
 			}
 			w.fake.Push(bot, 1)
 			synctest.Wait()
-			if got := w.kept(); len(got) != 1 || len(b.Readies()) != 1 {
+			if got := w.Kept(); len(got) != 1 || len(b.Readies()) != 1 {
 				t.Errorf("got %q and %d readies, want the event and one", got, len(b.Readies()))
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 }
@@ -258,10 +258,10 @@ func TestEveryStepHasADeadline(t *testing.T) {
 func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
 		"connected":              func(*world) {},
-		"dialling":               func(w *world) { w.net.Blackhole(true) },
+		"dialling":               func(w *world) { w.Net.Blackhole(true) },
 		"waiting for the answer": func(w *world) { w.fake.Behave(bot, ssefake.Behaviour{Stall: true}) },
 		"reading a refusal":      func(w *world) { w.fake.Behave(bot, ssefake.Behaviour{Status: 500, Body: "x", HalfBody: true}) },
-		"mute":                   func(w *world) { time.AfterFunc(time.Second, w.net.Pause) },
+		"mute":                   func(w *world) { time.AfterFunc(time.Second, w.Net.Pause) },
 		"a flood":                func(w *world) { w.fake.Push(bot, 5_000) },
 	} {
 		for _, cause := range []error{channel.ErrDraining, channel.ErrReplaced, channel.ErrRemoved, channel.ErrParked, channel.ErrFenced} {
@@ -270,7 +270,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 					prepare(w)
 					b := w.start()
 					time.Sleep(4 * time.Second)
-					w.stop(b, cause)
+					w.Stop(b, cause)
 				})
 			})
 		}
@@ -278,7 +278,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	t.Run("the kill ends it while the disk hangs", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
 			b := w.connected()
-			w.memory.Hold()
+			w.Memory.Hold()
 			w.fake.Push(bot, 5000)
 			synctest.Wait()
 			b.Kill()
@@ -290,13 +290,13 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	t.Run("a drain commits what was heard", func(t *testing.T) {
 		bubble(t, ssefake.Options{}, func(w *world) {
 			b := w.connected()
-			release := w.memory.Hold()
+			release := w.Memory.Hold()
 			w.fake.Push(bot, 100)
 			synctest.Wait()
 			time.AfterFunc(500*time.Millisecond, release)
-			w.stop(b, channel.ErrDraining)
-			if got := w.kept(); len(got) != 100 || !strings.Contains(string(w.memory.Cursor()), "a-000100") {
-				t.Errorf("got %d kept and cursor %s, want 100", len(got), w.memory.Cursor())
+			w.Stop(b, channel.ErrDraining)
+			if got := w.Kept(); len(got) != 100 || !strings.Contains(string(w.Memory.Cursor()), "a-000100") {
+				t.Errorf("got %d kept and cursor %s, want 100", len(got), w.Memory.Cursor())
 			}
 		})
 	})

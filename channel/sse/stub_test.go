@@ -12,10 +12,10 @@ type request struct{ method, uri, host, kind, accept, body string }
 // hears serves stub.test:80, where every request is told and answered with one event
 // and the stream's end.
 func (w *world) hears(told func(r request)) {
-	w.t.Helper()
-	ln, err := w.net.Listen("stub.test:80")
+	w.T.Helper()
+	ln, err := w.Net.Listen("stub.test:80")
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -24,5 +24,5 @@ func (w *world) hears(told func(r request)) {
 		_, _ = io.WriteString(rw, "id: a&\"b\ndata: x\n\n")
 	})}
 	go func() { _ = srv.Serve(ln) }()
-	w.t.Cleanup(func() { _ = srv.Shutdown(context.WithoutCancel(w.t.Context())) })
+	w.T.Cleanup(func() { _ = srv.Shutdown(context.WithoutCancel(w.T.Context())) })
 }

@@ -28,24 +28,24 @@ func TestADayOfPongsAndNoEventsEndsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, o.fake, func(w *world) {
-				maps.Copy(w.config, o.config)
+				maps.Copy(w.Config, o.config)
 				w.fake.Behave(bot, o.how)
 				if name == "a slow line" {
-					w.net.Latency(2 * time.Second)
+					w.Net.Latency(2 * time.Second)
 				}
 				b := w.start()
 				time.Sleep(24 * time.Hour)
 				if n := len(w.fake.Connections(bot)); n != 1 || w.fake.Live(bot) != 1 || len(b.Readies()) != 1 {
 					t.Errorf("got %d connections, %d live, %d readies after a day, want one of each", n, w.fake.Live(bot), len(b.Readies()))
 				}
-				if len(w.kept()) != 0 {
-					t.Errorf("got events %q from silence, want none", w.kept())
+				if len(w.Kept()) != 0 {
+					t.Errorf("got events %q from silence, want none", w.Kept())
 				}
 				if n, at := b.Alives(); n == 0 || time.Since(at) > 2*time.Hour {
 					t.Errorf("got %d proofs of life, the last %s ago, want them to go on", n, time.Since(at))
 				}
-				w.stop(b, channel.ErrDraining)
-				w.noViolations()
+				w.Stop(b, channel.ErrDraining)
+				w.NoViolations()
 			})
 		})
 	}
@@ -53,11 +53,11 @@ func TestADayOfPongsAndNoEventsEndsNothing(t *testing.T) {
 
 func TestAMuteConnectionIsNoticed(t *testing.T) {
 	for name, mute := range map[string]func(w *world){
-		"the line is dead":                  func(w *world) { w.net.Pause() },
-		"a NAT forgot it":                   func(w *world) { w.net.BlackholeExisting() },
+		"the line is dead":                  func(w *world) { w.Net.Pause() },
+		"a NAT forgot it":                   func(w *world) { w.Net.BlackholeExisting() },
 		"the platform hangs":                func(w *world) { w.fake.Silence(bot) },
 		"half a frame, and then no more":    func(w *world) { w.fake.Raw(bot, websocketfake.HalfFrame()) },
-		"it is dead while events are acked": func(w *world) { w.fake.Push(bot, 3); w.net.Pause() },
+		"it is dead while events are acked": func(w *world) { w.fake.Push(bot, 3); w.Net.Pause() },
 	} {
 		for _, after := range []time.Duration{0, time.Second, time.Hour} {
 			t.Run(name+", "+after.String(), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAMuteConnectionIsNoticed(t *testing.T) {
 					time.Sleep(after)
 					mute(w)
 					start := time.Now()
-					got := w.wantExit(b, channel.Transient, "silent")
+					got := w.WantExit(b, channel.Transient, "silent")
 					if took := time.Since(start); took > websocket.Spec.Deaf || took < 25*time.Second {
 						t.Errorf("got it noticed after %s, want within the stated %s and not before two pings were lost", took, websocket.Spec.Deaf)
 					}
@@ -79,12 +79,12 @@ func TestAMuteConnectionIsNoticed(t *testing.T) {
 	}
 	t.Run("dead_after sets the bound", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			w.config["ping_every"], w.config["dead_after"] = "2s", "5s"
+			w.Config["ping_every"], w.Config["dead_after"] = "2s", "5s"
 			b := w.connected()
 			time.Sleep(time.Hour)
-			w.net.Pause()
+			w.Net.Pause()
 			start := time.Now()
-			w.wantExit(b, channel.Transient, "silent")
+			w.WantExit(b, channel.Transient, "silent")
 			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("got it noticed after %s, want within 5s", took)
 			}
@@ -92,23 +92,23 @@ func TestAMuteConnectionIsNoticed(t *testing.T) {
 	})
 	t.Run("a large message on a slow line is alive", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			w.config["ping_every"], w.config["dead_after"] = "2s", "5s"
+			w.Config["ping_every"], w.Config["dead_after"] = "2s", "5s"
 			b := w.connected()
 			// 64 kB a second: the message takes 15 s, and no pong fits in between.
 			w.fake.PushFrame(bot, "big", []byte(`{"id":"big","text":"`+strings.Repeat("x", 1_000_000)+`"}`))
 			for range 20 {
-				w.net.Pause()
+				w.Net.Pause()
 				time.Sleep(time.Second)
-				w.net.Resume()
+				w.Net.Resume()
 				synctest.Wait()
-				w.net.Pause()
+				w.Net.Pause()
 			}
-			w.net.Resume()
+			w.Net.Resume()
 			synctest.Wait()
-			if got := w.kept(); len(got) != 1 {
+			if got := w.Kept(); len(got) != 1 {
 				t.Errorf("got %q, want the large event", got)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 }
@@ -122,19 +122,19 @@ func TestPingsAreSentAsConfigured(t *testing.T) {
 			if got := pings(w); got < 160 || got > 200 {
 				t.Errorf("got %d pings in an hour, want about 180", got)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 	t.Run("none where they are off", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			w.config["ws_ping"], w.config["ping"] = false, `{"type":"ping"}`
+			w.Config["ws_ping"], w.Config["ping"] = false, `{"type":"ping"}`
 			b := w.connected()
 			time.Sleep(time.Hour)
 			if got := pings(w); got != 0 {
 				t.Errorf("got %d pings, want none", got)
 			}
-			w.stop(b, channel.ErrDraining)
-			w.noViolations()
+			w.Stop(b, channel.ErrDraining)
+			w.NoViolations()
 		})
 	})
 	t.Run("not by many connections together", func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestReady(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, websocketfake.Options{}, func(w *world) {
-				maps.Copy(w.config, c.config)
+				maps.Copy(w.Config, c.config)
 				w.fake.Behave(bot, c.how)
 				b := w.start()
 				time.Sleep(20 * time.Second)
@@ -196,7 +196,7 @@ func TestReady(t *testing.T) {
 					t.Errorf("got %d readies, want %d", got, c.want)
 				}
 				if c.want == 0 {
-					w.wantExit(b, channel.Transient, "no_ready")
+					w.WantExit(b, channel.Transient, "no_ready")
 					return
 				}
 				w.fake.Say(bot, `{"type":"hello"}`)
@@ -204,17 +204,17 @@ func TestReady(t *testing.T) {
 				if got := len(b.Readies()); got != 1 {
 					t.Errorf("got %d readies after a second hello, want one in a term", got)
 				}
-				w.stop(b, channel.ErrDraining)
+				w.Stop(b, channel.ErrDraining)
 			})
 		})
 	}
 	t.Run("a hello is no event", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			b := w.connected()
-			if got := w.kept(); len(got) != 0 {
+			if got := w.Kept(); len(got) != 0 {
 				t.Errorf("got %q kept, want nothing", got)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 }

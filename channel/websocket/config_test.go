@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"leasehold/channel/channeltest"
 	"leasehold/channel/websocket"
 )
 
@@ -134,7 +135,7 @@ func TestIdentity(t *testing.T) {
 		{`{"url":"wss://h.test/other","account":"acme"}`, "h.test/acme"},
 		{`{"url":"wss://h.test/p","account":"other"}`, "h.test/other"},
 	} {
-		got, err := websocket.Spec.Decode(json.RawMessage(c.config), resolve)
+		got, err := websocket.Spec.Decode(json.RawMessage(c.config), channeltest.Resolve)
 		if err != nil {
 			t.Fatal(err)
 		}

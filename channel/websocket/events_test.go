@@ -18,10 +18,10 @@ func TestEventsAreStoredAndThenAcknowledged(t *testing.T) {
 		b := w.connected()
 		w.fake.Push(bot, 1000)
 		synctest.Wait()
-		if got := w.kept(); !slices.Equal(got, w.fake.Acked(bot)) || len(got) != 1000 {
+		if got := w.Kept(); !slices.Equal(got, w.fake.Acked(bot)) || len(got) != 1000 {
 			t.Errorf("got %d events kept and %d acknowledged, want the same 1000 in order", len(got), w.fake.AckedCount(bot))
 		}
-		first := w.memory.Events()[0]
+		first := w.Memory.Events()[0]
 		if first.ID != "a-000001" || first.Type != "message" || first.Text != "event 1 of a" || first.Conversation.ID != "c0" || first.Sender.ID != "u0" {
 			t.Errorf("got %+v, want the fields that the pointers name", first)
 		}
@@ -31,8 +31,8 @@ func TestEventsAreStoredAndThenAcknowledged(t *testing.T) {
 		if !strings.Contains(string(first.Raw), `"seq":1`) || first.Payload != nil {
 			t.Errorf("got raw %s, want the platform's JSON", first.Raw)
 		}
-		w.stop(b, channel.ErrDraining)
-		w.noViolations()
+		w.Stop(b, channel.ErrDraining)
+		w.NoViolations()
 		if got := w.lastConnection().CloseCode; got != 1001 {
 			t.Errorf("got close code %d, want 1001", got)
 		}
@@ -42,7 +42,7 @@ func TestEventsAreStoredAndThenAcknowledged(t *testing.T) {
 func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.fake.Push(bot, 10)
 		time.Sleep(time.Minute) // the disk hangs; the platform is heard all the same
 		if n := w.fake.AckedCount(bot); n != 0 {
@@ -53,7 +53,7 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 		if n := w.fake.AckedCount(bot); n != 10 {
 			t.Errorf("got %d acknowledged, want all 10", n)
 		}
-		w.stop(b, channel.ErrRemoved)
+		w.Stop(b, channel.ErrRemoved)
 		if got := w.lastConnection().CloseCode; got != 1000 {
 			t.Errorf("got close code %d for a removed installation, want 1000", got)
 		}
@@ -65,7 +65,7 @@ func TestAFailedCommitEndsTheConnectionUnacknowledged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, websocketfake.Options{}, func(w *world) {
 				b := w.connected()
-				w.memory.Fail(channel.ErrStore, persisted)
+				w.Memory.Fail(channel.ErrStore, persisted)
 				w.fake.Push(bot, 3)
 				if err := b.Wait(); err == nil || channel.Classify(err).Class != channel.Transient {
 					t.Errorf("got %v, want the store's failure, transient", err)
@@ -73,13 +73,13 @@ func TestAFailedCommitEndsTheConnectionUnacknowledged(t *testing.T) {
 				if n := w.fake.AckedCount(bot); n != 0 {
 					t.Errorf("got %d acknowledged, want none", n)
 				}
-				w.memory.Fail(nil, false)
+				w.Memory.Fail(nil, false)
 				b = w.connected()
 				synctest.Wait()
-				if got := w.kept(); !slices.Equal(got, w.fake.Acked(bot)) || len(got) != 3 {
+				if got := w.Kept(); !slices.Equal(got, w.fake.Acked(bot)) || len(got) != 3 {
 					t.Errorf("got %q kept and %q acknowledged after the next connection, want all three once", got, w.fake.Acked(bot))
 				}
-				w.stop(b, channel.ErrDraining)
+				w.Stop(b, channel.ErrDraining)
 			})
 		})
 	}
@@ -88,22 +88,22 @@ func TestAFailedCommitEndsTheConnectionUnacknowledged(t *testing.T) {
 func TestACutBetweenCommitAndAcknowledgementDeliversOnce(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.fake.Push(bot, 5)
 		synctest.Wait()
-		w.net.Cut()
+		w.Net.Cut()
 		synctest.Wait()
 		release()
-		w.wantExit(b, channel.Transient, "close_1006")
-		if len(w.kept()) == 0 || w.fake.AckedCount(bot) != 0 {
-			t.Errorf("got %d kept and %d acknowledged, want some and none", len(w.kept()), w.fake.AckedCount(bot))
+		w.WantExit(b, channel.Transient, "close_1006")
+		if len(w.Kept()) == 0 || w.fake.AckedCount(bot) != 0 {
+			t.Errorf("got %d kept and %d acknowledged, want some and none", len(w.Kept()), w.fake.AckedCount(bot))
 		}
 		b = w.connected()
-		if got := w.kept(); len(got) != 5 || w.fake.AckedCount(bot) != 5 {
+		if got := w.Kept(); len(got) != 5 || w.fake.AckedCount(bot) != 5 {
 			t.Errorf("got %q and %d acknowledged, want five events once and acknowledged", got, w.fake.AckedCount(bot))
 		}
-		w.stop(b, channel.ErrDraining)
-		w.noViolations()
+		w.Stop(b, channel.ErrDraining)
+		w.NoViolations()
 	})
 }
 
@@ -112,7 +112,7 @@ func TestASlowDiskHoldsUpNobodyElse(t *testing.T) {
 		// Its pongs would be stuck behind its events.
 		w.fake.Behave(bot, websocketfake.Behaviour{NoPong: true})
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.fake.Push(bot, 5000) // more than may wait: the reader stops
 		time.Sleep(10 * time.Minute)
 		select {
@@ -125,14 +125,14 @@ func TestASlowDiskHoldsUpNobodyElse(t *testing.T) {
 		if n := w.fake.AckedCount(bot); n != 5000 {
 			t.Errorf("got %d acknowledged, want all 5000", n)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
 func TestWhatWaitsForTheDiskIsBounded(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		big := []byte(`{"type":"message","id":"big","text":"` + strings.Repeat("x", 900<<10) + `"}`)
 		for range 50 {
 			w.fake.PushFrame(bot, "big", big)
@@ -142,7 +142,7 @@ func TestWhatWaitsForTheDiskIsBounded(t *testing.T) {
 			t.Errorf("got %d events of 900 kB taken while the disk hangs, want at most 8", got)
 		}
 		release()
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
@@ -174,14 +174,14 @@ func TestUnknownFramesAreForwardedRaw(t *testing.T) {
 				w.fake.PushFrame(bot, c.id, []byte(c.frame))
 				w.fake.Push(bot, 1)
 				synctest.Wait()
-				events := w.memory.Events()
+				events := w.Memory.Events()
 				if len(events) != 2 || !c.check(events[0]) || events[0].ID == "" {
 					t.Fatalf("got %d events, the first %+v, want it forwarded and the next one, too", len(events), events[0])
 				}
 				if c.id != "" && w.fake.AckedCount(bot) != 2 {
 					t.Errorf("got %d acknowledged, want both", w.fake.AckedCount(bot))
 				}
-				w.stop(b, channel.ErrDraining)
+				w.Stop(b, channel.ErrDraining)
 			})
 		})
 	}
@@ -193,51 +193,51 @@ func TestBinaryMessages(t *testing.T) {
 			b := w.connected()
 			w.fake.SayBytes(bot, []byte{0, 1, 0xff})
 			synctest.Wait()
-			e := w.memory.Events()
+			e := w.Memory.Events()
 			if len(e) != 1 || !bytes.Equal(e[0].Payload, []byte{0, 1, 0xff}) || e[0].Raw != nil || e[0].ContentType != "application/octet-stream" {
 				t.Errorf("got %+v, want the bytes", e)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 	t.Run("they end the connection where they are refused", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			w.config["binary"] = "refuse"
+			w.Config["binary"] = "refuse"
 			b := w.connected()
 			w.fake.SayBytes(bot, []byte{0})
-			w.wantExit(b, channel.ClassRejected, "binary")
+			w.WantExit(b, channel.ClassRejected, "binary")
 		})
 	})
 }
 
 func TestAnEventWithoutAnIDMayRepeat(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
-		delete(w.config, "pointers")
-		delete(w.config, "ack")
+		delete(w.Config, "pointers")
+		delete(w.Config, "ack")
 		b := w.connected()
 		w.fake.Say(bot, `{"x":1}`)
 		w.fake.Say(bot, `{"x":1}`)
 		synctest.Wait()
-		first := w.kept()
-		w.stop(b, channel.ErrDraining)
+		first := w.Kept()
+		w.Stop(b, channel.ErrDraining)
 		b = w.connected()
 		w.fake.Say(bot, `{"x":1}`)
 		synctest.Wait()
-		if got := w.kept(); len(first) != 2 || len(got) != 3 {
+		if got := w.Kept(); len(first) != 2 || len(got) != 3 {
 			t.Errorf("got %q and then %q, want every one its own event, over connections, too", first, got)
 		}
-		w.stop(b, channel.ErrDraining)
+		w.Stop(b, channel.ErrDraining)
 	})
 }
 
 func TestAnOversizedEventIsDroppedToldAndAcknowledged(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
-		w.config["max_size"] = 10_000
+		w.Config["max_size"] = 10_000
 		b := w.connected()
 		w.fake.PushFrame(bot, "big", []byte(`{"id":"big","text":"`+strings.Repeat("x", 2<<20)+`"}`))
 		w.fake.PushFrame(bot, "fits", []byte(`{"id":"fits","text":"`+strings.Repeat("x", 10_000-len(`{"id":"fits","text":""}`))+`"}`))
 		synctest.Wait()
-		if got := w.kept(); !slices.Equal(got, []string{"fits"}) {
+		if got := w.Kept(); !slices.Equal(got, []string{"fits"}) {
 			t.Errorf("got %q, want the one that fits to the byte", got)
 		}
 		if got := w.fake.Acked(bot); !slices.Equal(got, []string{"big", "fits"}) {
@@ -246,8 +246,8 @@ func TestAnOversizedEventIsDroppedToldAndAcknowledged(t *testing.T) {
 		if n := b.Notices(); len(n) != 1 || n[0].Code != "event_too_large" {
 			t.Errorf("got notices %+v, want one", n)
 		}
-		w.stop(b, channel.ErrDraining)
-		w.noViolations()
+		w.Stop(b, channel.ErrDraining)
+		w.NoViolations()
 	})
 }
 
@@ -255,9 +255,9 @@ func TestAMessagePastTheReadLimitEndsTheConnection(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		b := w.connected()
 		w.fake.SayBytes(bot, make([]byte, 17<<20))
-		w.wantExit(b, channel.Transient, "frame_too_large")
-		if len(w.kept()) != 0 {
-			t.Errorf("got %q kept, want nothing", w.kept())
+		w.WantExit(b, channel.Transient, "frame_too_large")
+		if len(w.Kept()) != 0 {
+			t.Errorf("got %q kept, want nothing", w.Kept())
 		}
 	})
 }
@@ -270,9 +270,9 @@ func TestAMessageThatEndsEarlyIsNoEvent(t *testing.T) {
 				b := w.connected()
 				w.fake.Raw(bot, append(slices.Clone(header), bytes.Repeat([]byte("x"), n)...))
 				synctest.Wait()
-				w.net.HalfClose()
-				w.wantExit(b, channel.Transient, "close_1006")
-				if got := w.kept(); len(got) != 0 {
+				w.Net.HalfClose()
+				w.WantExit(b, channel.Transient, "close_1006")
+				if got := w.Kept(); len(got) != 0 {
 					t.Errorf("got %q kept of a message whose end never came, want nothing", got)
 				}
 			})
@@ -294,7 +294,7 @@ func TestFramesThatAreNoneEndTheConnection(t *testing.T) {
 				if err := b.Wait(); channel.Classify(err).Class != channel.Transient || err == nil {
 					t.Errorf("got %v, want a transient end", err)
 				}
-				w.noSecret(b)
+				w.NoSecret(b)
 			})
 		})
 	}

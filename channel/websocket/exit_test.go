@@ -41,7 +41,7 @@ func TestCloseCodes(t *testing.T) {
 				b := w.connected()
 				time.Sleep(time.Minute)
 				w.fake.CloseWith(bot, code, "because\n"+fmt.Sprint(code))
-				got := w.wantExit(b, want.class, want.code)
+				got := w.WantExit(b, want.class, want.code)
 				if !strings.Contains(got.Err.Error(), fmt.Sprintf("with %d: because %d", code, code)) {
 					t.Errorf("got %q, want the platform's words in one line", got.Err)
 				}
@@ -54,7 +54,7 @@ func TestCloseCodes(t *testing.T) {
 	t.Run("auth_codes replace the defaults", func(t *testing.T) {
 		for code, want := range map[int]channel.Class{4242: channel.ClassRejected, 4001: channel.Transient} {
 			bubble(t, websocketfake.Options{}, func(w *world) {
-				w.config["auth_codes"] = []int{4242}
+				w.Config["auth_codes"] = []int{4242}
 				b := w.connected()
 				w.fake.CloseWith(bot, code, "")
 				if got := channel.Classify(b.Wait()).Class; got != want {
@@ -65,12 +65,12 @@ func TestCloseCodes(t *testing.T) {
 	})
 	t.Run("an end without a close frame is transient", func(t *testing.T) {
 		for name, end := range map[string]func(w *world){
-			"reset": func(w *world) { w.net.Cut() }, "end of the stream": func(w *world) { w.net.HalfClose() },
+			"reset": func(w *world) { w.Net.Cut() }, "end of the stream": func(w *world) { w.Net.HalfClose() },
 		} {
 			bubble(t, websocketfake.Options{}, func(w *world) {
 				b := w.connected()
 				end(w)
-				if got := w.wantExit(b, channel.Transient, "close_1006"); !strings.Contains(got.Err.Error(), "connection broke") {
+				if got := w.WantExit(b, channel.Transient, "close_1006"); !strings.Contains(got.Err.Error(), "connection broke") {
 					t.Errorf("%s: got %v, want to be told that it broke", name, got.Err)
 				}
 			})
@@ -80,7 +80,7 @@ func TestCloseCodes(t *testing.T) {
 		for _, code := range []int{1000, 1001, 1012} {
 			bubble(t, websocketfake.Options{}, func(w *world) {
 				w.fake.Behave(bot, websocketfake.Behaviour{Code: code})
-				w.wantExit(w.start(), channel.Transient, fmt.Sprintf("close_%d", code))
+				w.WantExit(w.start(), channel.Transient, fmt.Sprintf("close_%d", code))
 			})
 		}
 	})
@@ -88,7 +88,7 @@ func TestCloseCodes(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			w.fake.Behave(bot, websocketfake.Behaviour{Drop: true})
 			b := w.start()
-			w.wantExit(b, channel.Transient, "close_1006")
+			w.WantExit(b, channel.Transient, "close_1006")
 			if len(b.Readies()) != 0 {
 				t.Error("got ready from a server that said nothing")
 			}
@@ -98,7 +98,7 @@ func TestCloseCodes(t *testing.T) {
 		bubble(t, websocketfake.Options{Token: func(string) string { return token }}, func(w *world) {
 			b := w.connected()
 			w.fake.CloseWith(bot, 4001, "token "+token+" is revoked; so is "+token[:15])
-			got := w.wantExit(b, channel.ClassRejected, "auth")
+			got := w.WantExit(b, channel.ClassRejected, "auth")
 			if !strings.Contains(got.Err.Error(), "token [redacted] is revoked; so is [redacted]") {
 				t.Errorf("got %q, want the secret taken out, cut short, too", got.Err)
 			}
@@ -138,7 +138,7 @@ func TestHandshakes(t *testing.T) {
 				c.how.Body = "the platform's\nown words"
 				w.fake.Behave(bot, c.how)
 				b := w.start()
-				got := w.wantExit(b, c.class, c.code)
+				got := w.WantExit(b, c.class, c.code)
 				if got.After != c.after {
 					t.Errorf("got a wait of %s, want %s", got.After, c.after)
 				}
@@ -153,7 +153,7 @@ func TestHandshakes(t *testing.T) {
 	}
 	t.Run("a server that repeats the secret does not make us repeat it", func(t *testing.T) {
 		bubble(t, websocketfake.Options{Token: func(string) string { return "another" }}, func(w *world) {
-			got := w.wantExit(w.start(), channel.ClassRejected, "auth")
+			got := w.WantExit(w.start(), channel.ClassRejected, "auth")
 			if !strings.Contains(got.Err.Error(), "401 Unauthorized: invalid token [redacted]; check headers and secrets") {
 				t.Errorf("got %q, want the words without the secret, and the next step", got.Err)
 			}
@@ -177,25 +177,25 @@ func TestHandshakes(t *testing.T) {
 	})
 	t.Run("a secret in the URL stays out of every word", func(t *testing.T) {
 		for name, break_ := range map[string]func(w *world){
-			"refused": func(w *world) { w.net.Refuse(true) }, "unauthorized": func(*world) {},
-			"hanging": func(w *world) { w.net.Blackhole(true) }, "another host": func(w *world) { w.config["url"] = "ws://nowhere.test:1/?token={{token}}" },
+			"refused": func(w *world) { w.Net.Refuse(true) }, "unauthorized": func(*world) {},
+			"hanging": func(w *world) { w.Net.Blackhole(true) }, "another host": func(w *world) { w.Config["url"] = "ws://nowhere.test:1/?token={{token}}" },
 		} {
 			bubble(t, websocketfake.Options{Token: func(string) string { return "another" }}, func(w *world) {
-				delete(w.config, "headers")
-				w.config["url"] = "ws://" + platform + "/bot/a?token={{token}}"
+				delete(w.Config, "headers")
+				w.Config["url"] = "ws://" + platform + "/bot/a?token={{token}}"
 				break_(w)
 				b := w.start()
 				if err := b.Wait(); err == nil {
 					t.Errorf("%s: got no error, want one", name)
 				}
-				w.noSecret(b)
+				w.NoSecret(b)
 			})
 		}
 	})
 	t.Run("a refused dial is transient", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			w.net.Refuse(true)
-			got := w.wantExit(w.start(), channel.Transient, "dial")
+			w.Net.Refuse(true)
+			got := w.WantExit(w.start(), channel.Transient, "dial")
 			if !strings.HasPrefix(got.Err.Error(), "connect to "+platform+"/bot/a: ") || !strings.Contains(got.Err.Error(), "refused") {
 				t.Errorf("got %q, want where and why", got.Err)
 			}
@@ -207,14 +207,14 @@ func TestHandshakes(t *testing.T) {
 			code   string
 			within time.Duration
 		}{
-			"a dial without an answer":     {func(w *world) { w.net.Blackhole(true) }, "dial", 10 * time.Second},
+			"a dial without an answer":     {func(w *world) { w.Net.Blackhole(true) }, "dial", 10 * time.Second},
 			"an upgrade without an answer": {func(w *world) { w.fake.Behave(bot, websocketfake.Behaviour{Stall: true}) }, "dial", 10 * time.Second},
 			"no hello":                     {func(w *world) { w.fake.Behave(bot, websocketfake.Behaviour{NoHello: true}) }, "no_ready", 30 * time.Second},
 		} {
 			bubble(t, websocketfake.Options{}, func(w *world) {
 				c.break_(w)
 				start := time.Now()
-				w.wantExit(w.start(), channel.Transient, c.code)
+				w.WantExit(w.start(), channel.Transient, c.code)
 				if took := time.Since(start); took != c.within {
 					t.Errorf("%s: got an end after %s, want %s", name, took, c.within)
 				}
@@ -226,10 +226,10 @@ func TestHandshakes(t *testing.T) {
 func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
 		"connected":             func(*world) {},
-		"dialling":              func(w *world) { w.net.Blackhole(true) },
+		"dialling":              func(w *world) { w.Net.Blackhole(true) },
 		"upgrading":             func(w *world) { w.fake.Behave(bot, websocketfake.Behaviour{Stall: true}) },
 		"waiting for the hello": func(w *world) { w.fake.Behave(bot, websocketfake.Behaviour{NoHello: true}) },
-		"mute":                  func(w *world) { time.AfterFunc(time.Second, w.net.Pause) },
+		"mute":                  func(w *world) { time.AfterFunc(time.Second, w.Net.Pause) },
 		"a platform that reads nothing": func(w *world) {
 			w.fake.Behave(bot, websocketfake.Behaviour{Deaf: true})
 		},
@@ -241,7 +241,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 					prepare(w)
 					b := w.start()
 					time.Sleep(4 * time.Second)
-					w.stop(b, cause)
+					w.Stop(b, cause)
 				})
 			})
 		}
@@ -249,7 +249,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 	t.Run("the kill ends it while the disk hangs", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
 			b := w.connected()
-			w.memory.Hold()
+			w.Memory.Hold()
 			w.fake.Push(bot, 5000)
 			synctest.Wait()
 			b.Kill()
@@ -267,7 +267,7 @@ func TestStopReturnsAtOnceInEveryState(t *testing.T) {
 func TestALostLeaseWritesNothingMore(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.fake.Push(bot, 10)
 		synctest.Wait()
 		time.AfterFunc(100*time.Millisecond, release)
@@ -287,31 +287,31 @@ func TestALostLeaseWritesNothingMore(t *testing.T) {
 func TestADrainCommitsAndAcknowledgesWhatWasHeard(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		b := w.connected()
-		release := w.memory.Hold()
+		release := w.Memory.Hold()
 		w.fake.Push(bot, 100)
 		synctest.Wait()
 		time.AfterFunc(500*time.Millisecond, release)
-		w.stop(b, channel.ErrDraining)
-		if got := len(w.kept()); got != 100 || w.fake.AckedCount(bot) != 100 {
+		w.Stop(b, channel.ErrDraining)
+		if got := len(w.Kept()); got != 100 || w.fake.AckedCount(bot) != 100 {
 			t.Errorf("got %d kept and %d acknowledged, want 100", got, w.fake.AckedCount(bot))
 		}
-		w.noViolations()
+		w.NoViolations()
 	})
 }
 
 func TestAnAcknowledgementThatIsNotTakenEndsTheConnection(t *testing.T) {
 	bubble(t, websocketfake.Options{}, func(w *world) {
 		// Ten kilobytes of ack each: the buffers are full after a few.
-		w.config["ack"] = `{"type":"ack","id":{{id}},"pad":"` + strings.Repeat("x", 10_000) + `"}`
+		w.Config["ack"] = `{"type":"ack","id":{{id}},"pad":"` + strings.Repeat("x", 10_000) + `"}`
 		w.fake.Behave(bot, websocketfake.Behaviour{Deaf: true})
 		b := w.start()
 		w.fake.Push(bot, 50)
 		start := time.Now()
-		w.wantExit(b, channel.Transient, "write_timeout")
+		w.WantExit(b, channel.Transient, "write_timeout")
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("got an end after %s, want 10s", took)
 		}
-		if got := len(w.kept()); got != 50 {
+		if got := len(w.Kept()); got != 50 {
 			t.Errorf("got %d kept, want all 50 that were heard", got)
 		}
 	})

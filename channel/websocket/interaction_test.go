@@ -29,9 +29,9 @@ func TestInteractions(t *testing.T) {
 	run := func(t *testing.T, answer func(ctx context.Context, e channel.Event) (json.RawMessage, bool), f func(w *world)) {
 		t.Helper()
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			b := channeltest.NewBench(w.net.DialContext, w.memory)
+			b := channeltest.NewBench(w.Net.DialContext, w.Memory)
 			b.Answers = answer
-			b.Start(w.t.Context(), w.channel())
+			b.Start(w.T.Context(), w.Channel())
 			synctest.Wait()
 			f(w)
 		})

@@ -19,10 +19,10 @@ func on(id, op, message, text string) channel.Message {
 
 // sent sends a message and returns the platform's id of it.
 func (w *world) sent(s channel.Sender, id, text string) string {
-	w.t.Helper()
-	receipt, err := s.Send(w.t.Context(), message(id, text))
+	w.T.Helper()
+	receipt, err := s.Send(w.T.Context(), message(id, text))
 	if err != nil || receipt.MessageID == "" {
-		w.t.Fatalf("got %+v and %v, want the platform's id", receipt, err)
+		w.T.Fatalf("got %+v and %v, want the platform's id", receipt, err)
 	}
 	return receipt.MessageID
 }
@@ -36,7 +36,7 @@ func TestAMessageIsChangedAsTheTemplateOfTheOpSays(t *testing.T) {
 				on("o1", "typing", "", ""), on("o2", "edit", first, "final"), on("o3", "react", first, "eyes"), on("o4", "react", first, "done"),
 				on("o5", "unreact", first, "eyes"), on("o6", "delete", second, ""),
 			} {
-				if got, err := s.Send(w.t.Context(), m); err != nil || !strings.Contains(string(got.Raw), `"ref":"`+m.ID+`"`) {
+				if got, err := s.Send(w.T.Context(), m); err != nil || !strings.Contains(string(got.Raw), `"ref":"`+m.ID+`"`) {
 					t.Errorf("%s: got %s and %v, want its own answer", m.Op, got.Raw, err)
 				}
 			}
@@ -48,8 +48,8 @@ func TestAMessageIsChangedAsTheTemplateOfTheOpSays(t *testing.T) {
 			if n := len(w.fake.Operations(bot)); n != 6 || len(w.fake.Received(bot)) != 2 || w.fake.Doubles(bot) != 0 {
 				t.Errorf("got %d operations, %d messages and %d repeats, want 6, 2 and none", n, len(w.fake.Received(bot)), w.fake.Doubles(bot))
 			}
-			w.stop(b, channel.ErrDraining)
-			w.noViolations()
+			w.Stop(b, channel.ErrDraining)
+			w.NoViolations()
 		})
 	})
 	t.Run("what the platform does not do is refused in its words", func(t *testing.T) {
@@ -69,19 +69,19 @@ func TestAMessageIsChangedAsTheTemplateOfTheOpSays(t *testing.T) {
 				{on("o3", "edit", bot+"-000001", "x"), "is somebody else's"},
 				{on("o4", "unreact", mine, "eyes"), "there is no such reaction"},
 			} {
-				_, err := s.Send(w.t.Context(), c.m)
+				_, err := s.Send(w.T.Context(), c.m)
 				wantOutcome(t, err, channel.SendRefused, c.want)
 				if ops := w.fake.Operations(bot); len(ops) != i+1 || ops[i].Error == "" {
 					t.Errorf("got %+v, want %d refused", ops, i+1)
 				}
 			}
-			if _, err := s.Send(w.t.Context(), on("o5", "react", bot+"-000001", "eyes")); err != nil {
+			if _, err := s.Send(w.T.Context(), on("o5", "react", bot+"-000001", "eyes")); err != nil {
 				t.Errorf("got %v, want somebody else's message to be reacted to", err)
 			}
 			if got := w.fake.Posts(bot); got[0].Edits != 0 || got[0].Text != "hello" {
 				t.Errorf("got %+v, want it untouched", got)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 	t.Run("one that comes twice is counted, and done once where the platform drops the second", func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAMessageIsChangedAsTheTemplateOfTheOpSays(t *testing.T) {
 				b, s := w.speaking(true)
 				mine := w.sent(s, "m1", "hello")
 				for range 2 {
-					if _, err := s.Send(w.t.Context(), on("o1", "edit", mine, "again")); err != nil {
+					if _, err := s.Send(w.T.Context(), on("o1", "edit", mine, "again")); err != nil {
 						t.Errorf("got %v, want it taken", err)
 					}
 				}
@@ -98,7 +98,7 @@ func TestAMessageIsChangedAsTheTemplateOfTheOpSays(t *testing.T) {
 				if got := w.fake.Posts(bot)[0].Edits; got != want || w.fake.Doubles(bot) != 1 {
 					t.Errorf("got %d edits and %d repeats, want %d and 1", got, w.fake.Doubles(bot), want)
 				}
-				w.stop(b, channel.ErrDraining)
+				w.Stop(b, channel.ErrDraining)
 			})
 		}
 	})
@@ -107,35 +107,35 @@ func TestAMessageIsChangedAsTheTemplateOfTheOpSays(t *testing.T) {
 			w.fake.Behave(bot, websocketfake.Behaviour{NoAnswer: true})
 			b, s := w.speaking(true)
 			start := time.Now()
-			_, err := s.Send(w.t.Context(), on("o1", "delete", "p", ""))
+			_, err := s.Send(w.T.Context(), on("o1", "delete", "p", ""))
 			wantOutcome(t, err, channel.SendUnknown, "has not answered")
 			if took := time.Since(start); took != 15*time.Second {
 				t.Errorf("got %s, want answer.within", took)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 			w.fake.Behave(bot, websocketfake.Behaviour{Busy: "slow down", After: "7"})
-			w.config["answer"].(map[string]any)["retry_after"] = "/after"
+			w.Config["answer"].(map[string]any)["retry_after"] = "/after"
 			b, s = w.speaking(true)
-			_, err = s.Send(w.t.Context(), on("o2", "delete", "p", ""))
+			_, err = s.Send(w.T.Context(), on("o2", "delete", "p", ""))
 			wantOutcome(t, err, channel.SendNot, "slow down")
 			if exit := channel.Classify(err); exit.After != 7*time.Second {
 				t.Errorf("got %s, want 7s", exit.After)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 	t.Run("typing that has no id is proven by a ping", func(t *testing.T) {
 		bubble(t, websocketfake.Options{}, func(w *world) {
-			w.config["typing"] = `{"type":"typing","to":{{conversation}}}`
+			w.Config["typing"] = `{"type":"typing","to":{{conversation}}}`
 			b, s := w.speaking(true)
 			before := w.lastConnection().Pings
-			if _, err := s.Send(w.t.Context(), on("o1", "typing", "", "")); err != nil {
+			if _, err := s.Send(w.T.Context(), on("o1", "typing", "", "")); err != nil {
 				t.Errorf("got %v, want it taken", err)
 			}
 			if got := w.fake.Operations(bot); len(got) != 1 || got[0].To != "lobby" || w.lastConnection().Pings != before+1 {
 				t.Errorf("got %+v after %d pings, want one of each", got, w.lastConnection().Pings-before)
 			}
-			w.stop(b, channel.ErrDraining)
+			w.Stop(b, channel.ErrDraining)
 		})
 	})
 }
