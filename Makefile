@@ -45,10 +45,11 @@ test: ## run the whole suite, without cgo as shipped; list what was skipped
 # One processor for each package: the race detector of Go 1.26 keeps one state for all
 # the timers of a synctest bubble, and two processors that use it at once end the test
 # with SIGSEGV (golang/go#78156). It finds by what happens before what, so that it needs
-# no second one; two packages run at once all the same, and so do the programs they start.
+# no second one; two packages run at once all the same, two tests of each that mostly wait,
+# and so do the programs they start.
 race: ## run the whole suite under the race detector, which needs cgo and gcc
 	@sh build/setup.sh race
-	CGO_ENABLED=1 $(GO) test -race -cpu 1 -count=1 -timeout 30m $(TESTFLAGS) ./...
+	CGO_ENABLED=1 $(GO) test -race -cpu 1 -parallel 2 -count=1 -timeout 30m $(TESTFLAGS) ./...
 
 fmt: ## format every Go file
 	$(TOOL) golangci-lint fmt
