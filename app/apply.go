@@ -211,12 +211,17 @@ func inputOf(i config.Installation) admin.Input {
 	return admin.Input{Type: i.Type, Via: i.Via, Config: raw, Labels: i.Labels, Targets: i.Targets, Enabled: &i.Enabled, Interactions: i.Interactions}
 }
 
-// everyInstallation are all pages of a list; see admin.Client.Installations.
+// everyInstallation are all that q asks for; see admin.Client.Installations.
 func everyInstallation(ctx context.Context, a *admin.Client, q url.Values) ([]admin.View, error) {
-	all := []admin.View{}
+	return everyPage(q, func(q url.Values) (admin.Page[admin.View], error) { return a.Installations(ctx, q) })
+}
+
+// everyPage are the items of all pages of a list.
+func everyPage[T any](q url.Values, list func(url.Values) (admin.Page[T], error)) ([]T, error) {
+	all := []T{}
 	q.Set("limit", "500")
 	for {
-		page, err := a.Installations(ctx, q)
+		page, err := list(q)
 		if err != nil {
 			return nil, err
 		}

@@ -130,20 +130,9 @@ func (l steps) carryOutRemovals(ctx context.Context, a *admin.Client, o *outcome
 	return nil
 }
 
-// everyTarget are all pages of the list.
+// everyTarget are all targets of the store.
 func everyTarget(ctx context.Context, a *admin.Client) ([]admin.TargetView, error) {
-	all := []admin.TargetView{}
-	for q := (url.Values{"limit": {"500"}}); ; {
-		page, err := a.Targets(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Items...)
-		if page.Next == "" {
-			return all, nil
-		}
-		q.Set("after", page.Next)
-	}
+	return everyPage(url.Values{}, func(q url.Values) (admin.Page[admin.TargetView], error) { return a.Targets(ctx, q) })
 }
 
 // targetsThere are the targets that installations of a file may name, beside the file's

@@ -12,8 +12,8 @@ import (
 var rawKey = []byte(`,"raw":`)
 
 // unsealed reads a stored event. What the platform sent is most of it, was checked
-// when it was stored, and goes on as it is: so it is cut off and not read again,
-// which would be half of what a delivery costs beside its call.
+// when it was stored, and goes on as it is: so it is cut off and not read again, which
+// would cost the more the larger it is.
 func unsealed(body []byte) (e channel.Event, err error) {
 	if head, raw, ok := cutRaw(body); ok && json.Unmarshal(head, &e) == nil {
 		e.Raw = raw

@@ -71,7 +71,7 @@ func Over(db *sqlx.DB, kind func(error) error, d *Dialect) *Reads {
 }
 
 // often asks what delivery asks all day. A database that does not keep statements by
-// itself would read and plan each anew, which takes as long as ten rows of the answer.
+// itself would read and plan each anew, which takes longer than a short answer.
 func (r *Reads) often(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if !r.d.Keep {
 		return r.db.QueryContext(ctx, query, args...)

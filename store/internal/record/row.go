@@ -167,5 +167,5 @@ func consistent(ctx context.Context, tx Tx, put ...row) error {
 
 // NoInstallation is the error of an id that no row has.
 func NoInstallation(id string) error {
-	return fault.Errorf(fault.NotFound, "there is no installation %s", id)
+	return fault.Errorf(fault.NotFound, "there is no installation %s; see leasehold installations list", id)
 }
